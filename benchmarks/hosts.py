@@ -40,7 +40,7 @@ from scipy.stats import t as student
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import barrier
-from iotrial.execute.load.load import Watch, execute_load
+from iotrial.execute.load.load import LoadWatch, execute_load
 from iotrial.execute.load.sampler import Sampler
 from iotrial.execute.load.start import EACH, FIRST, lead
 from iotrial.hosts.fake import FakeHost
@@ -127,7 +127,7 @@ def by_moment(hosts: list[SSHHost], file: Path, seconds: float, folder: Path, se
             start, took = time.monotonic(), []
             with Sampler(host, "", own / "telemetry.jsonl") as sampler:
                 begins = host.clock() + at - time.time()
-                watch = Watch(
+                watch = LoadWatch(
                     60.0,
                     lambda past: sampler.sample(past, math.inf if past else begins),
                     Interruption(),

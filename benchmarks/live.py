@@ -25,9 +25,16 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import factories
 from iotrial.live import address
-from iotrial.live.live import Live
-from iotrial.model.event import Began, Ended, Held, Known, Planned, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.live import LiveStatus
+from iotrial.model.event import (
+    CountersSampled,
+    ResultsUpdated,
+    SettingsInForce,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
+from iotrial.model.results import TelemetrySample
 from iotrial.model.tunable import Setting
 
 LIMIT = 0.02
@@ -42,24 +49,26 @@ def serve(pipe: Connection, targets: int) -> None:
     results = factories.results()
     trial = results.records[0].trial
     with tempfile.TemporaryDirectory() as folder:
-        with Live(results.study, address.parse(address.FREE)) as live:
-            live(Planned(63, 63, Path(folder)))
-            live(Known(results))
+        with LiveStatus(results.study, address.parse(address.FREE)) as live:
+            live(TrialsPlanned(63, 63, Path(folder)))
+            live(ResultsUpdated(results))
             for record in results.records[:12]:
-                live(Ended(record))
-            live(Began(trial, 60.0))
-            live(Held("local", [Setting("sda", f"queue.q{n}", str(n)) for n in range(20)]))
+                live(TrialEnded(record))
+            live(TrialBegan(trial, 60.0))
+            live(
+                SettingsInForce("local", [Setting("sda", f"queue.q{n}", str(n)) for n in range(20)])
+            )
             assert live.place
             pipe.send(live.place.url)
             t = 0
             while not pipe.poll(1.0):
                 for number in range(targets):
-                    live(Sampled(sample(number, t)))
+                    live(CountersSampled(sample(number, t)))
                 t += 1
         os._exit(0)
 
 
-def sample(number: int, t: int) -> Sample:
+def sample(number: int, t: int) -> TelemetrySample:
     disk = {
         "reads": 98_765 * t, "sectors_read": 790_120 * t, "read_ms": 45_678 * t, "io_ms": 987 * t,
         "writes": 43_210 * t, "sectors_written": 345_680 * t, "write_ms": 9876 * t,
@@ -68,7 +77,9 @@ def sample(number: int, t: int) -> Sample:
     cpu = {"user": 31 * t, "system": 17 * t, "idle": 144 * t, "iowait": 8 * t, "steal": 0}
     stalls = {what: {"some": 12_345 * t, "full": 1234 * t} for what in ("io", "cpu", "memory")}
     values = {"t": float(t), "disk": disk, "cpu": cpu, "pressure": stalls}
-    return Sample(f"box{number // 4}", f"disk{number % 4}", f"sd{chr(97 + number % 4)}", values)
+    return TelemetrySample(
+        f"box{number // 4}", f"disk{number % 4}", f"sd{chr(97 + number % 4)}", values
+    )
 
 
 def used(pid: int) -> float:

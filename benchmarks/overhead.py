@@ -30,16 +30,16 @@ from scipy.stats import t as student
 
 from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.manual import Limits, ManualLevels
+from iotrial.execute.manual import ManualLevels, TrialLimits
 from iotrial.execute.prepare import prepare
 from iotrial.execute.session import HostSession
-from iotrial.execute.settings.restore import Payment
+from iotrial.execute.settings.restore import RestoreReport
 from iotrial.execute.trial import aimed_at, execute_trial
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.event import ignore
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.available import Offer
+from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import next_trials
@@ -103,11 +103,15 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
     with Interruption() as interruption, wakeup_pipe() as wakeup:
         host = LocalHost(wakeup=wakeup, purpose="overhead")
         with open_hosts(
-            study, lambda _place: nullcontext(host), results=folder, payment=Payment(), said=str
+            study,
+            lambda _place: nullcontext(host),
+            results=folder,
+            payment=RestoreReport(),
+            said=str,
         ) as hosts:
             store = prepare(hosts, folder / "results", interruption)
             hands = ManualLevels(hosts.first, ignore, None, interruption)
-            limits = Limits(ignore, interruption, hands)
+            limits = TrialLimits(ignore, interruption, hands)
             trials = next_trials(study, (), ())[:count]
             execute_trial(hosts, store, dataclasses.replace(trials[0], number=9999), limits)
             for trial in trials:
@@ -117,7 +121,12 @@ def pairs(count: int, seconds: float, folder: Path) -> list[Pair]:
 
 
 def _pair(  # noqa: PLR0913, PLR0917
-    hosts: Hosts, store: Store, trial: Trial, limits: Limits, order: random.Random, folder: Path
+    hosts: Hosts,
+    store: Store,
+    trial: Trial,
+    limits: TrialLimits,
+    order: random.Random,
+    folder: Path,
 ) -> Pair:
     session = hosts.first
 
@@ -163,7 +172,7 @@ def _lay_out(results: Path, study: Study, trials: tuple[Trial, ...], source: Pat
     """A results folder of 10,000 trials, each a copy of a real one with noise on its numbers."""
     pattern = next(path for path in sorted((source / "trials").iterdir()) if path.is_dir())
     model = json.loads((pattern / "trial.json").read_text())
-    create(results, study, Offer()).append_plan(trials)
+    create(results, study, HostCapabilities()).append_plan(trials)
     shutil.copytree(source / "hosts", results / "hosts")
     rows = {
         json.loads(line)["folder"]: json.loads(line)

@@ -45,7 +45,7 @@ from scipy.stats import t as student
 
 from iotrial.formats.fio import json_output
 from iotrial.model.study import Study
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.trial import Treatment, Trial, treatment_text
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
@@ -102,7 +102,7 @@ def command(study: Study, workload: str, cell: Treatment, node: str) -> list[str
     """fio's command for a load, as a trial has it."""
     size = int(subprocess.check_output(["blockdev", "--getsize64", node]))
     made = workload_of(study, Trial(1, "", 1, workload, cell, "target"))
-    return list(tool("fio").command(made, Aimed(node, "device", size), FACTS).argv)
+    return list(tool("fio").command(made, ToolTarget(node, "device", size), FACTS).argv)
 
 
 def by_hand(argv: Sequence[str]) -> list[str]:

@@ -38,9 +38,9 @@ from iotrial.hosts.places import journal_folder
 from iotrial.hosts.ssh import SSHHost
 from iotrial.look.identity import identify
 from iotrial.model.host import Host
-from iotrial.model.step import Look
+from iotrial.model.step import Read
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
+from iotrial.model.target import PreparedTarget, Target
 from iotrial.model.tunable import Setting
 from iotrial.plan.load import parse_study
 from iotrial.tunables import tunable
@@ -164,7 +164,7 @@ def fifty(host: Host, device: str) -> list[Setting]:
     writable = host.run(["find", *paths, "-maxdepth", "0", "-writable"]).text.split("\n")
     found = []
     for knob, step, where, answer in zip(
-        knobs, steps, devices, host.batch([Look(probe) for probe in probes]), strict=True
+        knobs, steps, devices, host.batch([Read(probe) for probe in probes]), strict=True
     ):
         if answer.errno or knob.probe(where).path not in writable:
             continue  # another kernel, or the parameters of another network namespace
@@ -182,7 +182,7 @@ def session(host: Host, study: Study, device: str, number: int) -> HostSession:
     device is was read as the target was made ready."""
     header = {"boot_id": boot_id(host), "token": f"bench-{number}", "study": "settings"}
     path = f"/dev/{device}"
-    aim = Aim(Target("disk", "device", path=path), path, device, identify(host, path))
+    aim = PreparedTarget(Target("disk", "device", path=path), path, device, identify(host, path))
     journal = open_journal(host, journal_folder(host), header)
     return HostSession(host, study, journal, aims={"disk": aim})
 

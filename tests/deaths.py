@@ -25,13 +25,13 @@ import pytest
 from iotrial.errors import SettingLost, SettingRefused
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal, read_session, sessions
-from iotrial.execute.settings.restore import Payment, boot_id, pay, restore
+from iotrial.execute.settings.restore import RestoreReport, boot_id, pay, restore
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 HOWS: tuple[CrashHow, ...] = ("before", "torn", "after")
 
 Prepared = Callable[[], FakeHost]
@@ -85,7 +85,7 @@ def hold_each_and_pay(session: HostSession, treatments: Iterable[Sequence[Settin
             session.hold(settings)
         except (SettingRefused, SettingLost):
             break
-    payment = Payment()
+    payment = RestoreReport()
     pay(host, read_session(journal.path, host.read(journal.path)), payment)
     assert payment.owed == []
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from iotrial.model.finding import Comparison, Finding, Needs, Verdict
+from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.model.workload import OptionValue, Workload
@@ -108,7 +108,7 @@ def study(blocks: int = 5) -> Study:
             ),
         ),
         design=Design(blocks=blocks),
-        decide=Decide(primary=tuple(PRIMARY.items()), guardrails=(("read.clat.p99", 0.1),)),
+        decide=DecisionRule(primary=tuple(PRIMARY.items()), guardrails=(("read.clat.p99", 0.1),)),
         text=f'question = "{QUESTION}"\n\n[targets.disk]\nloop = {{ size = "1GiB" }}\n',
         digest="0123456789ab",
     )
@@ -243,11 +243,13 @@ def _finding(of: Results, workload: str, metric: str, level: str) -> Finding:
     )  # fmt: skip
 
 
-def _needs(middle: float, half: float, blocks: int) -> Needs:
+def _needs(middle: float, half: float, blocks: int) -> RequiredBlocks:
     """Plausible as well: half widths fall with the root of the blocks."""
     away = max(abs(middle), 0.02)
     more = int(blocks * (1.5 * half / away) ** 2)
-    return Needs(float(np.expm1(away)), blocks + more, more, more * 84.0, same=away == 0.02)
+    return RequiredBlocks(
+        float(np.expm1(away)), blocks + more, more, more * 84.0, same=away == 0.02
+    )
 
 
 def _verdict(low: float, high: float, more: bool) -> Verdict:  # noqa: FBT001

@@ -15,12 +15,12 @@ from iotrial.hosts.fake.disk import (
     DEFAULT_READ_AHEAD,
     NEWEST,
     PAGE_KB,
+    FakeKernel,
     FakeQueue,
-    Kernel,
     refuse,
     variable,
 )
-from iotrial.hosts.fake.machine import Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import CommandOutput, FakeMachine, FakeProgram, MachinePart
 from iotrial.tunables import tunable
 from writes import QUEUE
 
@@ -92,7 +92,8 @@ class Queue61(Queue612):
 
 
 KERNELS = {
-    each.release: each for each in (Kernel("6.1", Queue61), Kernel("6.12", Queue612), NEWEST)
+    each.release: each
+    for each in (FakeKernel("6.1", Queue61), FakeKernel("6.12", Queue612), NEWEST)
 }
 """By their releases."""
 
@@ -103,7 +104,7 @@ CONFIGURATION = "/etc/fakeclient.conf"
 DEFAULT = "16384"
 
 
-class Client(Part):
+class Client(MachinePart):
     """``fakeclient reload`` reads /etc/fakeclient.conf, ``fakeclient show`` says what is in force.
     ``rsize`` is what the daemon read when it was last told to."""
 
@@ -112,23 +113,23 @@ class Client(Part):
     def __init__(self) -> None:
         self.rsize = DEFAULT
 
-    def programs(self) -> Mapping[str, Program]:
-        return {"fakeclient": Program(self._run, changes=lambda words: "reload" in words)}
+    def programs(self) -> Mapping[str, FakeProgram]:
+        return {"fakeclient": FakeProgram(self._run, changes=lambda words: "reload" in words)}
 
     def settings(self) -> Mapping[str, str]:
         return {"rsize": self.rsize}
 
-    def _run(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _run(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         if list(words) == ["show"]:
-            return Said(0, f"rsize: {self.rsize}\n")
+            return CommandOutput(0, f"rsize: {self.rsize}\n")
         if list(words) != ["reload"]:
-            return Said(1, "", "fakeclient: reload or show\n")
+            return CommandOutput(1, "", "fakeclient: reload or show\n")
         file = machine.files.get(CONFIGURATION)
         found = file.data.decode().split() if file else ["rsize", DEFAULT]
         if len(found) != len(("rsize", "N")) or not found[1].isdigit():
-            return Said(1, "", f"fakeclient: {CONFIGURATION}: Invalid argument\n")
+            return CommandOutput(1, "", f"fakeclient: {CONFIGURATION}: Invalid argument\n")
         self.rsize = found[1]
-        return Said()
+        return CommandOutput()
 
 
 # -- answers --------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from iotrial.errors import HostUnreachable
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.step import Answer, Step
+from iotrial.model.step import Step, StepResult
 
 
 class Losable(FakeHost):
@@ -14,7 +14,7 @@ class Losable(FakeHost):
 
     cut = False
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         if self.cut:
             raise HostUnreachable(f"{self.name}: the connection is lost")
         return super().batch(steps)

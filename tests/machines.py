@@ -14,8 +14,8 @@ from typing import cast
 
 from iotrial.errors import FileRefused
 from iotrial.hosts.steps import perform
-from iotrial.model.host import Completed, Host
-from iotrial.model.step import Answer, Step
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.step import Step, StepResult
 
 DEVICES = "/sys/devices/virtual/block"
 
@@ -27,7 +27,7 @@ class Written:
     files: dict[str, bytes] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, str] = field(default_factory=dict)
-    answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
+    answers: dict[tuple[str, ...], CompletedCommand] = field(default_factory=dict)
     scripts: dict[str, str] = field(default_factory=dict)
     name: str = "written"
     remote: bool = False
@@ -56,14 +56,16 @@ class Written:
             raise FileRefused(self.name, "list", path, errno.ENOENT)
         return sorted(found)
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         return perform(cast("Host", self), steps)
 
     def exists(self, path: str) -> bool:
         below = path.rstrip("/") + "/"
         return any(p == path or p.startswith(below) for p in (*self.files, *self.nodes))
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         del stdin, timeout
         command = tuple(argv)
         if command in self.answers:
@@ -82,7 +84,7 @@ class Written:
                 return answer(command, exit_=2)
         return answer(command, exit_=127)
 
-    def _stat(self, command: tuple[str, ...], real: str) -> Completed:
+    def _stat(self, command: tuple[str, ...], real: str) -> CompletedCommand:
         if real in self.nodes:
             major, minor = (int(part) for part in self.nodes[real].split(":"))
             return answer(command, f"block special file|{major:x}|{minor:x}|5|77|0|660|0\n")
@@ -93,8 +95,8 @@ class Written:
         return answer(command, kind) if self.exists(real) else answer(command, exit_=1)
 
 
-def answer(command: Sequence[str], text: str = "", *, exit_: int = 0) -> Completed:
-    return Completed(tuple(command), exit_, text.encode(), b"")
+def answer(command: Sequence[str], text: str = "", *, exit_: int = 0) -> CompletedCommand:
+    return CompletedCommand(tuple(command), exit_, text.encode(), b"")
 
 
 def machine() -> Written:

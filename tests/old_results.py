@@ -18,12 +18,12 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.judgement import Judged, judge
 from iotrial.model.event import Tell, ignore
 from iotrial.model.host import Host
-from iotrial.model.study import Place, Study
+from iotrial.model.study import Study, StudyHost
 from iotrial.report.document import whole
 from iotrial.report.junit import junit
 from iotrial.report.study import html, markdown
 from iotrial.report.trials import csv, parquet
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.report.xlsx import xlsx
 from iotrial.store import open_results
 from iotrial_suites.session.session import HEADER, checked
@@ -48,7 +48,7 @@ WORDS = {
 """Keys of sentences, which may be put better, and of what is no finding."""
 
 
-Shape = Callable[[View, Judged], str | bytes]
+Shape = Callable[[ReportView, Judged], str | bytes]
 SHAPES: dict[str, Shape] = {
     "html": lambda seen, _: html(seen),
     "md": lambda seen, _: markdown(seen),
@@ -74,7 +74,7 @@ def unpacked(path: Path, folder: Path) -> Path:
     return folder / "results"
 
 
-def seen_in(folder: Path) -> tuple[View, Judged]:
+def seen_in(folder: Path) -> tuple[ReportView, Judged]:
     judged = judge(open_results(folder))
     return view(judged), judged
 
@@ -84,7 +84,7 @@ def pretended(study: Study, folder: Path, tell: Tell = ignore) -> None:
     know the daemon that recorded studies set."""
 
     @contextmanager
-    def reach(place: Place) -> Iterator[Host]:
+    def reach(place: StudyHost) -> Iterator[Host]:
         several = len(study.places) > 1
         host = FakeHost(seed=zlib.crc32(place.name.encode()) if several else 1, parts=[Client])
         host.name = place.name if several else host.name

@@ -26,7 +26,7 @@ from iotrial.hosts.fake.commands import changes, meant, program_of
 from iotrial.hosts.fake.host import FakeProcess
 from iotrial.hosts.fake.parts.mounts import Mounts
 from iotrial.hosts.places import journal_folder
-from iotrial.model.host import Completed
+from iotrial.model.host import CompletedCommand
 
 OURS = ("/var/lib/iotrial", "/run")
 LONGEST_WORD = 400
@@ -95,7 +95,9 @@ class Noting(FakeHost):
         self.life.before.append(row)
         _again(self, row, Path())
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         command = meant(argv)
         program = program_of(self.machine, command)
         noted = program and changes(program, command) and not self._dead

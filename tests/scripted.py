@@ -10,19 +10,19 @@ from typing import NamedTuple
 
 from iotrial.errors import HostUnreachable
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.host import Completed
+from iotrial.model.host import CompletedCommand
 from iotrial_suites.case import (
+    AwaitHost,
     Case,
-    Failed,
-    Join,
-    Lose,
-    Node,
-    Return,
-    Run,
-    Said,
-    Scene,
-    Start,
-    Started,
+    CaseContext,
+    CaseFailed,
+    CaseHost,
+    CommandResult,
+    JoinCommand,
+    LoseHost,
+    RunCommand,
+    StartCommand,
+    StartedCommand,
     Step,
 )
 from iotrial_suites.session.case import READ
@@ -63,36 +63,38 @@ class ScriptedHost(FakeHost):
         self.kernel: list[str] = []
         self.lost = False
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         if self.lost:
             raise HostUnreachable(f"{self.name} does not answer any more")
         words = tuple(argv)
         if words[:2] != ("sh", "-c") or words[3] not in (NAME, "iotrial-needs"):
             return super().run(argv, stdin=stdin, timeout=timeout)
         if words[3] == "iotrial-needs" or words[4] == "close":
-            return Completed(words, 0, b"", b"")
+            return CompletedCommand(words, 0, b"", b"")
         verb, sign, command = words[4], words[9], words[11:]
         if verb in ("look", "end"):
             self.machine.pass_time(1.0)
             text = "running 0 0 0" if verb == "look" else f"done 137 0 9\n{sign}{sign}7 x: state D"
-            return Completed(words, 0, f"{text}\n".encode(), b"")
+            return CompletedCommand(words, 0, f"{text}\n".encode(), b"")
         if command == READ:
             log = "".join(f"6,{n},{n}000000,-;{line}\n" for n, line in enumerate(self.kernel))
-            return Completed(words, 0, f"done 0 1 1\n{log}{sign}{sign}".encode(), b"")
+            return CompletedCommand(words, 0, f"done 0 1 1\n{log}{sign}{sign}".encode(), b"")
         self.asked.append(command)
         said = self._answer(command, stdin.decode()) or Says()
         if said.lost:
             self.lost = True
             raise HostUnreachable(f"{self.name} does not answer any more")
         if said.hangs:
-            return Completed(words, 0, b"running 0 0 0\n", b"")
+            return CompletedCommand(words, 0, b"running 0 0 0\n", b"")
         text = f"done {said.exit} 1 1.5\n{said.stdout}{sign}{said.stderr}{sign}"
-        return Completed(words, 0, text.encode(), b"")
+        return CompletedCommand(words, 0, text.encode(), b"")
 
 
 def rehearse(
     case: Case, answer: Answer | Sequence[Answer], *, devices: int = 0, hosts: int = 1
-) -> list[Run]:
+) -> list[RunCommand]:
     """Play the steps of a case against answers (of all hosts, or for each), without a host; gives
     back its commands.
 
@@ -100,31 +102,35 @@ def rehearse(
     """
     count = devices or case.needs.devices
     nodes = tuple(
-        Node(f"n{host}", (6, 1), tuple(f"/dev/loop{host}{n}" for n in range(count)))
+        CaseHost(f"n{host}", (6, 1), tuple(f"/dev/loop{host}{n}" for n in range(count)))
         for host in range(max(hosts, case.needs.hosts))
     )
     answers = answer if isinstance(answer, Sequence) else [answer] * len(nodes)
-    script = case.steps(Scene(nodes, "abc"))
-    done: list[Run] = []
+    script = case.steps(CaseContext(nodes, "abc"))
+    done: list[RunCommand] = []
     try:
         step: Step = next(script)
         while True:
-            if isinstance(step, Run):
+            if isinstance(step, RunCommand):
                 done.append(step)
                 said = answers[step.on](step.argv, step.stdin) or Says()
                 if said.hangs or (step.exits is not None and said.exit not in step.exits):
-                    step = script.throw(Failed(f"{step.argv}: {said.stderr}"))
+                    step = script.throw(CaseFailed(f"{step.argv}: {said.stderr}"))
                 else:
-                    step = script.send(Said(step.argv, said.exit, said.stdout, said.stderr))
-            elif isinstance(step, Start):
-                step = script.send(Started(1, step.argv, step.on))
-            elif isinstance(step, Join):
+                    step = script.send(
+                        CommandResult(step.argv, said.exit, said.stdout, said.stderr)
+                    )
+            elif isinstance(step, StartCommand):
+                step = script.send(StartedCommand(1, step.argv, step.on))
+            elif isinstance(step, JoinCommand):
                 said = answers[step.started.on](step.started.argv, "") or Says()
-                step = script.send(Said(step.started.argv, said.exit, said.stdout, said.stderr))
+                step = script.send(
+                    CommandResult(step.started.argv, said.exit, said.stdout, said.stderr)
+                )
             else:
-                if isinstance(step, Lose | Return):
-                    argv = step.argv if isinstance(step, Lose) else (RETURNS,)
+                if isinstance(step, LoseHost | AwaitHost):
+                    argv = step.argv if isinstance(step, LoseHost) else (RETURNS,)
                     answers[step.on](argv, "")
-                step = script.send("/mnt" if hasattr(step, "device") else Said((), 0))
+                step = script.send("/mnt" if hasattr(step, "device") else CommandResult((), 0))
     except StopIteration:
         return done

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import cast
 
 from iotrial.hosts.steps import perform
-from iotrial.model.host import Completed, Host
-from iotrial.model.step import Answer, Look, Step
-from iotrial.model.target import Aim, Target, TargetKind
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.step import Read, Step, StepResult
+from iotrial.model.target import PreparedTarget, Target, TargetKind
 from machines import Written, answer
 
 VIRTUAL = "/sys/devices/virtual/block"
@@ -29,12 +29,14 @@ class Storage(Written):
 
     rounds: int = 0
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
-        assert all(isinstance(step, Look) for step in steps), "a topology only looks"
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
+        assert all(isinstance(step, Read) for step in steps), "a topology only looks"
         self.rounds += 1
         return perform(cast("Host", self), steps)
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         match tuple(argv):
             case ("ls", folder):
                 return self._listed(argv, folder, long=False)
@@ -48,7 +50,7 @@ class Storage(Written):
                 return answer(argv, "".join(lines), exit_=0 if lines else 1)
         return super().run(argv, stdin=stdin, timeout=timeout)
 
-    def _listed(self, argv: Sequence[str], folder: str, *, long: bool) -> Completed:
+    def _listed(self, argv: Sequence[str], folder: str, *, long: bool) -> CompletedCommand:
         below = self.real(folder).rstrip("/") + "/"
         known = [*self.files, *self.links]
         names = sorted({p[len(below) :].split("/")[0] for p in known if p.startswith(below)})
@@ -63,7 +65,7 @@ class Storage(Written):
             lines.append(f"lrwxrwxrwx 1 root root 0 Nov 21 11:59 {name}{arrow}")
         return answer(argv, "\n".join(lines) + "\n")
 
-    def _found(self, argv: Sequence[str], folder: str, depth: int, test: str) -> Completed:
+    def _found(self, argv: Sequence[str], folder: str, depth: int, test: str) -> CompletedCommand:
         how, pattern = test.split()
         found = set()
         for path in (*self.files, *self.links):
@@ -148,9 +150,9 @@ def mounted(host: Storage, line: str) -> None:
     host.add("/proc/self/mountinfo", f"{table}\n{line}")
 
 
-def aim(device: str, kind: TargetKind = "device", path: str = "") -> Aim:
+def aim(device: str, kind: TargetKind = "device", path: str = "") -> PreparedTarget:
     path = path or f"/dev/{device}"
-    return Aim(Target("t", kind, path), path, device, None)
+    return PreparedTarget(Target("t", kind, path), path, device, None)
 
 
 def fibre_channel(host: Storage) -> str:

@@ -16,11 +16,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
-from iotrial.model.tool import Aimed, Ends, Load, Measuring, Reach, Tool
+from iotrial.model.tool import (
+    Load,
+    LoadAccess,
+    SupportsMetrics,
+    SupportsSizedLoads,
+    Tool,
+    ToolTarget,
+)
 from iotrial.model.tunable import Tunable
-from iotrial.model.validity import Case, Snapshot
-from iotrial.model.validity import Scene as Measured
-from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.model.validity import CheckContext as Measured
+from iotrial.model.validity import LoadEvidence, Snapshot
+from iotrial.model.workload import CustomMetric, OptionValue, Workload
 from iotrial.plugins import Plugin, clash
 from iotrial.tunables import all_tunables
 
@@ -28,9 +35,9 @@ _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*")
 _ROW = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_.-]+)+")
 GARBAGE = (b"", b"\0\xff\xfe", b"nonsense 1 2 3\n", b'{"a": [1, 2', b"9" * 400 + b"\n")
 _AIMS = (
-    Aimed("/dev/loop0", "device", 2**30),
-    Aimed("/tmp/a file", "file", 2**30),  # noqa: S108 (a name; nothing is opened)
-    Aimed("/tmp/a folder", "directory", 2**30),  # noqa: S108
+    ToolTarget("/dev/loop0", "device", 2**30),
+    ToolTarget("/tmp/a file", "file", 2**30),  # noqa: S108 (a name; nothing is opened)
+    ToolTarget("/tmp/a folder", "directory", 2**30),  # noqa: S108
 )
 _FACTS = {"cpus": 4.0, "memory": float(2**34)}
 _DEVICES = {
@@ -131,10 +138,10 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
     tool: Tool = plugin.value
     yield from named(tool.name)
     yield from says(tool, "summary", "program")
-    if isinstance(tool, Measuring) and not _measures(tool):
+    if isinstance(tool, SupportsMetrics) and not _measures(tool):
         yield f"its usual metric {tool.usual!r} is none that it measures"
     options: Mapping[str, OptionValue] = getattr(plugin.module, "EXAMPLE", {})
-    wanted = (Wanted("score", pattern="([0-9.]+)"),)
+    wanted = (CustomMetric("score", pattern="([0-9.]+)"),)
     load = Workload("example", tool.name, tuple(options.items()), argv=("true",), metrics=wanted)
     wrong = tool.check(load, _FACTS)
     if wrong:
@@ -146,7 +153,7 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
     unknown = (*load.options, ("no_such_option", 1))
     if not tool.check(dataclasses.replace(load, options=unknown), _FACTS):
         yield "check says nothing of an option that does not exist"
-    if not isinstance(tool.reach(load), Reach):
+    if not isinstance(tool.reach(load), LoadAccess):
         yield "reach gives no Reach"
     yield from _commands(tool, load)
     if not isinstance(tool.version_problem(""), str):
@@ -154,7 +161,7 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
     yield from _unread(tool)
 
 
-def _measures(tool: Measuring) -> bool:
+def _measures(tool: SupportsMetrics) -> bool:
     words = (tool.usual, f"read.{tool.usual}", f"write.{tool.usual}")
     return not tool.usual or any(tool.measures.fullmatch(word) for word in words)
 
@@ -172,13 +179,13 @@ def _commands(tool: Tool, load: Workload) -> Iterator[str]:
         yield from _command(command, aimed, named=named)
         if not tool.seconds(load, aimed) > 0:
             yield f"seconds at a {aimed.kind} are not more than 0"
-        if isinstance(tool, Ends) and not tool.likely(load, aimed) > 0:
+        if isinstance(tool, SupportsSizedLoads) and not tool.likely(load, aimed) > 0:
             yield f"likely seconds at a {aimed.kind} are not more than 0"
     if not made:
         yield "command takes neither a device, a file nor a directory"
 
 
-def _command(command: Load, aimed: Aimed, *, named: bool) -> Iterator[str]:
+def _command(command: Load, aimed: ToolTarget, *, named: bool) -> Iterator[str]:
     texts = (*command.argv, *(text.decode("utf-8", "replace") for _, text in command.files))
     if not command.argv or not all(isinstance(word, str) for word in command.argv):
         yield f"the command at a {aimed.kind} is not words"
@@ -230,7 +237,7 @@ def of_validity(plugin: Plugin) -> Iterator[str]:
     yield from says(check, "title", "looks_at", "limit", "remedy", "source")
     scene = Measured()
     tuple(check.reads(scene))
-    for doubt in check.judge(Case(scene, Snapshot(), Snapshot(), 1.0)):
+    for doubt in check.judge(LoadEvidence(scene, Snapshot(), Snapshot(), 1.0)):
         yield f"it doubts a load of which nothing is known: {doubt.what}"
 
 

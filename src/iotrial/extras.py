@@ -2,7 +2,7 @@
 
 They take more room than everything else together (decision 0029), so they are the extras of
 ``pyproject.toml``.  A module that needs one imports it as usual; whoever imports that module does
-so within :func:`extra`.  One that needs it for a part of what it does has it :class:`Later`.
+so within :func:`extra`.  One that needs it for a part of what it does has it :class:`LazyModule`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def extra(name: str, what: str) -> Iterator[None]:
         raise ExtraMissing(said, package=package, advice=advice(name)) from None
 
 
-class Later:
+class LazyModule:
     """A module that is imported when something of it is first asked for."""
 
     def __init__(self, module: str) -> None:

@@ -35,7 +35,7 @@ from iotrial.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class PluginKind:
     """A kind of plugin.
 
     ``attribute`` is what a module of it has (``@rule``, ``@check``: whatever its name, each value
@@ -58,33 +58,35 @@ class Kind:
         return f"iotrial.{self.name}"
 
 
-KINDS: Mapping[str, Kind] = MappingProxyType(
+KINDS: Mapping[str, PluginKind] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            Kind(
+            PluginKind(
                 "tunables",
                 "TUNABLES",
                 ("iotrial.tunables",),
                 "iotrial.model.tunable:Tunable",
                 "settings that a study can vary",
             ),
-            Kind("tools", "TOOL", ("iotrial.tools",), "iotrial.model.tool:Tool", "load generators"),
-            Kind(
+            PluginKind(
+                "tools", "TOOL", ("iotrial.tools",), "iotrial.model.tool:Tool", "load generators"
+            ),
+            PluginKind(
                 "formats",
                 "FORMAT",
                 ("iotrial.formats", "iotrial_import.formats"),
-                "iotrial.model.recording:Format",
+                "iotrial.model.recording:RecordingFormat",
                 "results of other tools, read",
             ),
-            Kind(
+            PluginKind(
                 "validity",
                 "@check",
                 ("iotrial.validity",),
-                "iotrial.model.validity:Check",
+                "iotrial.model.validity:ValidityCheck",
                 "what makes a trial less believable",
             ),
-            Kind(
+            PluginKind(
                 "lint",
                 "@rule",
                 ("iotrial_lint.rules",),
@@ -92,7 +94,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "settings that cannot work",
                 "iotrial_lint.conformance",
             ),
-            Kind(
+            PluginKind(
                 "suites",
                 "SUITE",
                 ("iotrial_suites.suites",),
@@ -100,32 +102,32 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
                 "functional tests of storage",
                 "iotrial_suites.conformance",
             ),
-            Kind(
+            PluginKind(
                 "native",
                 "NATIVE",
                 ("iotrial.keep.native",),
-                "iotrial.keep.native:Format",
+                "iotrial.keep.native:NativeFormat",
                 "files that keep a setting over a boot",
             ),
-            Kind(
+            PluginKind(
                 "sections",
                 "SECTION",
                 (),
                 "iotrial.report.sections:ReportSection",
                 "sections of a report",
             ),
-            Kind(
+            PluginKind(
                 "reports",
                 "REPORT",
                 ("iotrial_suites.together",),
                 "iotrial.report.folders:FolderReport",
                 "reports of several folders",
             ),
-            Kind(
+            PluginKind(
                 "labs",
                 "LAB",
                 ("iotrial_vmlab.labs",),
-                "iotrial_vmlab.lab:Kind",
+                "iotrial_vmlab.lab:LabKind",
                 "virtual machines with disks",
                 "iotrial_vmlab.conformance",
             ),
@@ -140,7 +142,7 @@ class PluginWarning(UserWarning):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PluginOrigin:
     """Where a plugin comes from.
 
     ``place`` is the module, the installed distribution or the file; ``version`` that of the
@@ -159,11 +161,11 @@ class Origin:
 class Plugin:
     """``value`` is what the module has under the attribute of its kind; ``module`` that module."""
 
-    kind: Kind
+    kind: PluginKind
     name: str
     value: Any
     module: ModuleType
-    origin: Origin
+    origin: PluginOrigin
 
 
 @cache
@@ -229,7 +231,7 @@ def conflict(name: str, one: Plugin, other: Plugin) -> UsageError:
 
 
 @cache
-def _found(kind: Kind) -> tuple[Plugin, ...]:
+def _found(kind: PluginKind) -> tuple[Plugin, ...]:
     found = (*_built_in(kind), *_of_packages(kind), *_of_files(kind))
     # What a module imports from another one is that one's.
     once: dict[int, Plugin] = {}
@@ -241,18 +243,18 @@ def _found(kind: Kind) -> tuple[Plugin, ...]:
 # -- what iotrial brings --------------------------------------------------------------------------
 
 
-def _built_in(kind: Kind) -> Iterator[Plugin]:
+def _built_in(kind: PluginKind) -> Iterator[Plugin]:
     for module in itertools.chain(*map(modules, kind.packages)):
         for value in _values(kind, module):
-            yield _plugin(kind, value, module, Origin("built-in", module.__name__))
+            yield _plugin(kind, value, module, PluginOrigin("built-in", module.__name__))
 
 
-def _plugin(kind: Kind, value: Any, module: ModuleType, origin: Origin) -> Plugin:  # noqa: ANN401
+def _plugin(kind: PluginKind, value: Any, module: ModuleType, origin: PluginOrigin) -> Plugin:  # noqa: ANN401
     name = str(module.FAMILY if kind.name == "tunables" else value.name)
     return Plugin(kind, name, value, module, origin)
 
 
-def _values(kind: Kind, module: ModuleType) -> tuple[Any, ...]:
+def _values(kind: PluginKind, module: ModuleType) -> tuple[Any, ...]:
     """What a module has of a kind."""
     if not kind.attribute.startswith("@"):
         return (getattr(module, kind.attribute),) if hasattr(module, kind.attribute) else ()
@@ -260,7 +262,7 @@ def _values(kind: Kind, module: ModuleType) -> tuple[Any, ...]:
     return tuple(value for value in vars(module).values() if isinstance(value, of))
 
 
-def _type(kind: Kind) -> type:
+def _type(kind: PluginKind) -> type:
     place, _, wanted = kind.type.partition(":")
     found: type = getattr(importlib.import_module(place), wanted)
     return found
@@ -269,9 +271,9 @@ def _type(kind: Kind) -> type:
 # -- what installed packages offer ----------------------------------------------------------------
 
 
-def _of_packages(kind: Kind) -> Iterator[Plugin]:
+def _of_packages(kind: PluginKind) -> Iterator[Plugin]:
     for point in entry_points(group=kind.entry_points):
-        origin = Origin("package", *_distribution(point))
+        origin = PluginOrigin("package", *_distribution(point))
         try:
             found = point.load()
             if not isinstance(found, ModuleType):
@@ -285,7 +287,7 @@ def _distribution(point: EntryPoint) -> tuple[str, str]:
     return (point.dist.name, point.dist.version) if point.dist else (point.module, "")
 
 
-def _checked(kind: Kind, module: ModuleType, origin: Origin) -> tuple[Plugin, ...]:
+def _checked(kind: PluginKind, module: ModuleType, origin: PluginOrigin) -> tuple[Plugin, ...]:
     """Raises TypeError for a module without one of the kind, or with one of another type, which
     would make all plugins of the kind fail."""
     found, of = _values(kind, module), _type(kind)
@@ -362,7 +364,7 @@ def _files() -> tuple[Plugin, ...]:
     return tuple(found)
 
 
-def _of_files(kind: Kind) -> Iterator[Plugin]:
+def _of_files(kind: PluginKind) -> Iterator[Plugin]:
     return (plugin for plugin in _files() if plugin.kind is kind)
 
 
@@ -379,7 +381,7 @@ def _loaded(path: Path) -> tuple[Plugin, ...]:
     except BaseException:
         del sys.modules[module.__name__]
         raise
-    origin = Origin("file", str(path), f"sha256:{hashlib.sha256(data).hexdigest()[:12]}")
+    origin = PluginOrigin("file", str(path), f"sha256:{hashlib.sha256(data).hexdigest()[:12]}")
     found = tuple(
         plugin
         for kind in KINDS.values()

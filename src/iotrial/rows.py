@@ -17,7 +17,7 @@ from typing_extensions import TypedDict  # as pydantic wants it before Python 3.
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.results import Latency, Percentile, StrainKind
+from iotrial.model.results import LatencyDistribution, Percentile, StrainKind
 from iotrial.model.trial import Doubt, Trial, TrialRecord, TrialState
 
 Triples = tuple[tuple[str, str, str], ...]
@@ -123,7 +123,7 @@ class PriorRow(TypedDict):
     order: dict[str, tuple[dict[str, str], ...]]
 
 
-class HeadRow(TypedDict):
+class PlanHeader(TypedDict):
     """The first line of plan.jsonl."""
 
     format: int
@@ -147,7 +147,7 @@ class DeviceRow(TypedDict):
     queue: NotRequired[dict[str, Any]]
 
 
-class SightingRow(TypedDict):
+class TargetSignatureRow(TypedDict):
     """What a target of the study was on a machine."""
 
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
@@ -161,13 +161,13 @@ class FactsRow(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     memory: NotRequired[Count | None]
     devices: NotRequired[dict[str, DeviceRow]]
-    targets: NotRequired[dict[str, SightingRow]]
+    targets: NotRequired[dict[str, TargetSignatureRow]]
     programs: NotRequired[dict[str, str]]
     baselines: NotRequired[dict[str, str]]
     doubts: NotRequired[tuple[DoubtRow, ...]]
 
 
-class StrainRow(TypedDict):
+class ResourceUsageRow(TypedDict):
     """One of strain.json."""
 
     host: str
@@ -195,9 +195,9 @@ _TRIPLES: TypeAdapter[Triples] = TypeAdapter(Triples)
 _TRIAL = TypeAdapter(TrialRow)
 _RECORD: TypeAdapter[Any] = TypeAdapter(RecordRow)
 _LATENCY: TypeAdapter[Any] = TypeAdapter(LatencyRow)
-_HEAD: TypeAdapter[Any] = TypeAdapter(HeadRow)
+_HEAD: TypeAdapter[Any] = TypeAdapter(PlanHeader)
 _FACTS: TypeAdapter[Any] = TypeAdapter(FactsRow)
-_STRAINS = TypeAdapter(list[StrainRow])
+_STRAINS = TypeAdapter(list[ResourceUsageRow])
 _INVENTORY: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 _SESSION: TypeAdapter[Any] = TypeAdapter(SessionRow)
 
@@ -291,17 +291,19 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
     }
 
 
-def latency_out(each: Latency) -> list[Any]:
+def latency_out(each: LatencyDistribution) -> list[Any]:
     return [
         *(each.workload, each.treatment, each.name, each.runs, each.ios),
         [[one.p, one.value, one.beyond] for one in each.percentiles],
     ]
 
 
-def latency_in(row: Any) -> Latency:  # noqa: ANN401
+def latency_in(row: Any) -> LatencyDistribution:  # noqa: ANN401
     workload, treatment, name, runs, ios, percentiles = checked(_LATENCY, row)
     told = tuple(Percentile(*one) for one in percentiles)
-    return Latency(workload, tuple((n, label) for n, label in treatment), name, runs, ios, told)
+    return LatencyDistribution(
+        workload, tuple((n, label) for n, label in treatment), name, runs, ios, told
+    )
 
 
 def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:

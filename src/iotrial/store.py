@@ -31,12 +31,12 @@ from urllib.parse import quote
 
 from iotrial import files, rows
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.results import Latency, Results
+from iotrial.model.results import LatencyDistribution, Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.plan import prior, recorded
 from iotrial.plan.aa import noted, restored
-from iotrial.plan.available import Offer
+from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import waiting, with_baselines
 from iotrial.plan.extend import Extension, extended, extension_in
 from iotrial.plan.inventory import check_ways
@@ -97,7 +97,11 @@ class Store:
             self.records.append(record)
 
     def write_recorded(
-        self, name: str, done: list[TrialRecord], doubts: Iterable[Doubt], merged: Iterable[Latency]
+        self,
+        name: str,
+        done: list[TrialRecord],
+        doubts: Iterable[Doubt],
+        merged: Iterable[LatencyDistribution],
     ) -> None:
         """Somebody else's trials, all of them, as the study ``name``, and their latencies merged;
         plan.jsonl last, since it makes the folder one."""
@@ -176,7 +180,7 @@ def is_finished(folder: Path) -> bool:
     return not next_trials(results.study, results.planned, results.records)
 
 
-def create(folder: Path, study: Study, offer: Offer) -> Store:
+def create(folder: Path, study: Study, offer: HostCapabilities) -> Store:
     """A new results folder, or the same study's folder opened again to be resumed.
 
     ``offer`` is what the levels come to on this host; it counts for a new folder only, a resumed
@@ -242,7 +246,7 @@ def open_results(folder: Path) -> Results:
     head, trials = _plan(folder)
     if head.get("recorded"):
         return _recorded(folder, head, trials)
-    study = restored(_study(folder), Offer.from_dict(head), head.get("aa"))
+    study = restored(_study(folder), HostCapabilities.from_dict(head), head.get("aa"))
     study = extended(prior.restored(study, head.get("prior")), head.get("extensions", ()))
     pretended = bool(head.get("pretended"))
     study = replace(study, name=str(head.get("study", study.name)), pretended=pretended)
@@ -264,7 +268,7 @@ def _recorded(folder: Path, head: dict[str, Any], trials: list[Trial]) -> Result
     memo: dict[str, Triples] = {}
     done = [_line_in(folder, lines[trial.folder], memo) for trial in trials]
     measured = ((each.trial.workload, each.measurements) for each in done)
-    where = recorded.Key(str(path), "decide.primary")
+    where = recorded.FileKey(str(path), "decide.primary")
     recorded.check_primary(study.decide.primary, measured, where)
     results = load(folder, study, trials, done)
     notes = tuple(Doubt(*note) for note in head.get("doubts", ()))

@@ -14,9 +14,9 @@ from typing import Any
 from iotrial import files, rows
 from iotrial.errors import FormatError
 from iotrial.formats import telemetry
-from iotrial.model.results import Strain, strain_of
+from iotrial.model.results import ResourceUsage, strain_of
 from iotrial.model.study import Study
-from iotrial.model.tool import Course, Parsed, Tool, Tracing
+from iotrial.model.tool import ParsedOutput, RateSeries, SupportsTrace, Tool
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import applies
 from iotrial.rows import Triples, record_in
@@ -66,25 +66,25 @@ def derived(folder: Path) -> dict[str, dict[str, Any]]:
 @dataclass(frozen=True, slots=True)
 class FolderTraces:
     """What the trials of a results folder noted beside their numbers: see
-    :class:`iotrial.model.results.Traces`."""
+    :class:`iotrial.model.results.TrialTraces`."""
 
     folder: Path
 
-    def of_device(self, record: TrialRecord) -> Course | None:
+    def of_device(self, record: TrialRecord) -> RateSeries | None:
         path = self._trial(record) / "telemetry.jsonl"
         return telemetry.course(files.read_bytes(path, self.folder)) if path.is_file() else None
 
-    def of_load(self, record: TrialRecord, metric: str) -> Course | None:
+    def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
         place = self._trial(record)
         if not record.tool or not place.is_dir():
             return None
         driver = tool(record.tool)
-        if not isinstance(driver, Tracing):
+        if not isinstance(driver, SupportsTrace):
             return None
         files.only_files(place, self.folder)  # the tool reads what it finds there
         return driver.course(place, metric)
 
-    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:
+    def strains(self, record: TrialRecord) -> tuple[ResourceUsage, ...]:
         path = self._trial(record) / STRAIN
         if not path.is_file():  # an older version's trial, or one that failed early
             return ()
@@ -122,7 +122,7 @@ def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:
         return replace(record, measurements=_parsed(driver, folder).measurements)
 
 
-def _parsed(driver: Tool, folder: Path) -> Parsed:
+def _parsed(driver: Tool, folder: Path) -> ParsedOutput:
     try:
         return driver.parse(folder)
     except (OSError, UnicodeDecodeError, RecursionError) as error:

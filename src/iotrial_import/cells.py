@@ -31,12 +31,12 @@ from typing import Literal
 from iotrial.errors import UsageError
 from iotrial.formats.fio.bins import measured, together
 from iotrial.model.measurement import Measurement, split
-from iotrial.model.recording import FEW, Bins, Recording
+from iotrial.model.recording import FEW, LatencyHistogram, Recording
 from iotrial.model.trial import UNKNOWN, Doubt, Treatment
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes
 from iotrial_import.copies import by_file, date_of, factors
-from iotrial_import.legend import FILE, SESSION, Legend, Original, Run, some, varied
+from iotrial_import.legend import FILE, SESSION, ImportedRun, ImportMap, OriginalFile, some, varied
 
 _SUMS = frozenset(("iops", "bw", "rate", "bytes", "ios", "retransmits", "bw.sent", "bw.received"))
 _LARGEST = frozenset(("seconds", "bw.max", "lat.max", "clat.max", "slat.max"))
@@ -52,14 +52,14 @@ Side = Literal["", "high", "low"]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LabelledRecording:
     """A recording, and what tells it from the others: ``1``, ``box7``."""
 
     label: str
     recording: Recording
 
 
-def merged(parts: Sequence[Part], raw: str) -> Recording:
+def merged(parts: Sequence[LabelledRecording], raw: str) -> Recording:
     """All parts as one run.  Its own numbers (job ``all``) name ``raw``; those of a part have its
     label as job, and those of a part's jobs ``label/job``."""
     recordings = [part.recording for part in parts]
@@ -132,7 +132,9 @@ def _concerned(parts: Sequence[_Known], name: str) -> list[_Known]:
     return [part for part in parts if operation == "cpu" or operation in part.operations]
 
 
-def _together(parts: Sequence[_Known], bins: Mapping[str, Bins], raw: str) -> Iterator[Measurement]:
+def _together(
+    parts: Sequence[_Known], bins: Mapping[str, LatencyHistogram], raw: str
+) -> Iterator[Measurement]:
     for name in dict.fromkeys(metric for part in parts for metric in part.values):
         if _PERCENTILE.fullmatch(split(name)[1]) and name.partition(".p")[0] in bins:
             continue
@@ -191,7 +193,7 @@ def _pooled(name: str, spreads: Sequence[float], parts: Sequence[_Known]) -> flo
     return math.sqrt(sum(squares) / sum(counts))
 
 
-def _bins(parts: Sequence[_Known]) -> Iterator[tuple[str, Bins]]:
+def _bins(parts: Sequence[_Known]) -> Iterator[tuple[str, LatencyHistogram]]:
     """The latencies of which every part that did the operation has a histogram, of one scale."""
     for name in dict.fromkeys(each for part in parts for each in part.recording.bins):
         found = [part.recording.bins.get(name) for part in _concerned(parts, name)]
@@ -234,7 +236,7 @@ def _lacking(parts: Sequence[_Known], had: set[str]) -> Iterator[Doubt]:
         )
 
 
-def _timing(parts: Sequence[Part]) -> Iterator[Doubt]:
+def _timing(parts: Sequence[LabelledRecording]) -> Iterator[Doubt]:
     """What is added up should have happened at the same time."""
     known = sorted((p for p in parts if p.recording.seconds), key=lambda p: p.recording.seconds)
     if known and known[0].recording.seconds < _UNLIKE * known[-1].recording.seconds:
@@ -260,7 +262,7 @@ def _timing(parts: Sequence[Part]) -> Iterator[Doubt]:
         )
 
 
-def merged_over(factor: str, runs: Sequence[Run], doubts: list[Doubt]) -> list[Run]:
+def merged_over(factor: str, runs: Sequence[ImportedRun], doubts: list[Doubt]) -> list[ImportedRun]:
     """The runs that differ in one factor alone as one run, the first of each label with the first
     of the others, and so on."""
     others = [name for name in varied(runs) if name != factor]
@@ -268,7 +270,7 @@ def merged_over(factor: str, runs: Sequence[Run], doubts: list[Doubt]) -> list[R
     if factor == FILE and not any(FILE in run.properties for run in runs):
         told = by_file(runs)
         runs = [run.with_label(FILE, told.get(index, run.file)) for index, run in enumerate(runs)]
-    groups: dict[tuple[str, Treatment], dict[str, list[Run]]] = {}
+    groups: dict[tuple[str, Treatment], dict[str, list[ImportedRun]]] = {}
     for run in runs:
         labels = groups.setdefault((run.workload, run.treatment), {})
         labels.setdefault(run.label(factor), []).append(run)
@@ -279,7 +281,7 @@ def merged_over(factor: str, runs: Sequence[Run], doubts: list[Doubt]) -> list[R
             advice=f"What these runs say: {known or 'nothing'}.  --label or `files` of a map can"
             " say more.",
         )
-    found: list[Run] = []
+    found: list[ImportedRun] = []
     fullest = max(map(len, groups.values()))
     for labels in groups.values():
         if len(labels) < fullest:
@@ -295,8 +297,8 @@ def merged_over(factor: str, runs: Sequence[Run], doubts: list[Doubt]) -> list[R
 
 
 def _side_by_side(
-    factor: str, labels: Mapping[str, list[Run]], doubts: list[Doubt]
-) -> Iterator[Run]:
+    factor: str, labels: Mapping[str, list[ImportedRun]], doubts: list[Doubt]
+) -> Iterator[ImportedRun]:
     if len({len(runs) for runs in labels.values()}) > 1:
         counts = ", ".join(f"{label}: {len(runs)}" for label, runs in labels.items())
         raise UsageError(
@@ -310,7 +312,8 @@ def _side_by_side(
             advice = "Give each file once: copies were added up."
             doubts.append(Doubt("merged-copies", what, advice))
         parts = [
-            Part(*each) for each in zip(labels, [run.recording for run in members], strict=True)
+            LabelledRecording(*each)
+            for each in zip(labels, [run.recording for run in members], strict=True)
         ]
         properties = dict(joined([tuple(run.properties.items()) for run in members]))
         properties.pop(factor, None)
@@ -344,15 +347,15 @@ _FORMER = ("before", "baseline", "base", "old", "stock", "default", "original", 
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ImportCells:
     """``factors`` are (name, labels in order)."""
 
-    runs: tuple[Run, ...]
+    runs: tuple[ImportedRun, ...]
     factors: tuple[tuple[str, tuple[str, ...]], ...]
     doubts: tuple[Doubt, ...] = ()
 
 
-def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cells:
+def cells(originals: Sequence[OriginalFile], legend: ImportMap, merge: str = "") -> ImportCells:
     """Put every run in its cell; runs that differ in the factor ``merge`` alone become one.
 
     Raises UsageError for labels that are not one a run, and where nothing can be merged.
@@ -373,10 +376,10 @@ def cells(originals: Sequence[Original], legend: Legend, merge: str = "") -> Cel
     kept = _repeats(runs, legend, doubts)
     levels = [(name, _in_order({dict(run.treatment)[name] for run in kept}, kept, name))
                for name in names]  # fmt: skip
-    return Cells(tuple(kept), tuple(levels), tuple(doubts))
+    return ImportCells(tuple(kept), tuple(levels), tuple(doubts))
 
 
-def _check_session(legend: Legend, runs: Sequence[Run]) -> None:
+def _check_session(legend: ImportMap, runs: Sequence[ImportedRun]) -> None:
     """That runs say what is to part them into sessions.  Raises UsageError."""
     known = list(dict.fromkeys(name for run in runs for name in run.properties))
     for name in legend.session:
@@ -387,7 +390,7 @@ def _check_session(legend: Legend, runs: Sequence[Run]) -> None:
             )
 
 
-def _dated(runs: list[Run]) -> list[Run]:
+def _dated(runs: list[ImportedRun]) -> list[ImportedRun]:
     """With the dates in the files' names as sessions, where nobody says which they are, and not all
     runs say when they were."""
     dates = [date_of(run.file) for run in runs]
@@ -397,20 +400,20 @@ def _dated(runs: list[Run]) -> list[Run]:
     return [run.with_label(SESSION, date) for run, date in zip(runs, dates, strict=True)]
 
 
-def _labelled(legend: Legend) -> bool:
+def _labelled(legend: ImportMap) -> bool:
     """Whether a person says what tells the runs apart."""
     return any(
         name not in (_WORKLOAD, SESSION) and len(set(each)) > 1 for name, each in legend.labels
     )
 
 
-def _new(found: Mapping[str, list[str]], runs: Sequence[Run]) -> dict[str, list[str]]:
+def _new(found: Mapping[str, list[str]], runs: Sequence[ImportedRun]) -> dict[str, list[str]]:
     """Under names that no run has for something else."""
     taken = {name for run in runs for name in run.properties}
     return {f"{name}_name" if name in taken else name: labels for name, labels in found.items()}
 
 
-def _runs(originals: Sequence[Original], legend: Legend) -> list[Run]:
+def _runs(originals: Sequence[OriginalFile], legend: ImportMap) -> list[ImportedRun]:
     found = [(o, _with_rates(each)) for o in originals for each in o.recordings]
     for name, labels in legend.labels:
         if len(labels) not in (1, len(found)):
@@ -451,12 +454,12 @@ def _meaning(label: str) -> str:
     return plain
 
 
-def _run(original: Original, recording: Recording, said: dict[str, str]) -> Run:
+def _run(original: OriginalFile, recording: Recording, said: dict[str, str]) -> ImportedRun:
     """What a person ``said`` of a run, and what the file says; of the workload the person."""
     workload = said.pop(_WORKLOAD, "") or recording.workload
     properties = {**said, **dict(recording.treatment)}
     known = replace(recording, workload=workload)
-    return Run(original.file, known, properties, parts=original.parts)
+    return ImportedRun(original.file, known, properties, parts=original.parts)
 
 
 def _with_rates(recording: Recording) -> Recording:
@@ -474,7 +477,7 @@ def _with_rates(recording: Recording) -> Recording:
     return replace(recording, measurements=(*recording.measurements, *more))
 
 
-def _named(original: Original, legend: Legend) -> dict[str, str]:
+def _named(original: OriginalFile, legend: ImportMap) -> dict[str, str]:
     """What the name of a file says; of several files, what the names of all say."""
     every = [dict(legend.named(file)) for file in original.files or (original.file,)]
     return {
@@ -484,7 +487,7 @@ def _named(original: Original, legend: Legend) -> dict[str, str]:
     }
 
 
-def _independent(names: list[str], runs: Sequence[Run], doubts: list[Doubt]) -> list[str]:
+def _independent(names: list[str], runs: Sequence[ImportedRun], doubts: list[Doubt]) -> list[str]:
     kept = list(names)
     for place, name in reversed(list(enumerate(names))):
         for other in kept:
@@ -501,7 +504,7 @@ def _independent(names: list[str], runs: Sequence[Run], doubts: list[Doubt]) -> 
     return kept
 
 
-def _decides(one: str, other: str, runs: Sequence[Run]) -> bool:
+def _decides(one: str, other: str, runs: Sequence[ImportedRun]) -> bool:
     """Whether the label of ``one`` says that of ``other``, for more than a run or two."""
     said: dict[str, set[str]] = defaultdict(set)
     count: Counter[str] = Counter()
@@ -512,11 +515,13 @@ def _decides(one: str, other: str, runs: Sequence[Run]) -> bool:
     return sole and (len(count) < len(runs) or len({*map(min, said.values())}) == len(count))
 
 
-def _repeats(runs: Sequence[Run], legend: Legend, doubts: list[Doubt]) -> list[Run]:
+def _repeats(
+    runs: Sequence[ImportedRun], legend: ImportMap, doubts: list[Doubt]
+) -> list[ImportedRun]:
     """The runs with their blocks; copies are left out.  Rounded numbers may be the same on another
     day, or at another moment."""
-    seen: dict[tuple[str, Treatment], dict[object, Run]] = defaultdict(dict)
-    kept: list[Run] = []
+    seen: dict[tuple[str, Treatment], dict[object, ImportedRun]] = defaultdict(dict)
+    kept: list[ImportedRun] = []
     copies: list[str] = []
     for run in runs:
         cell = seen[run.workload, run.treatment]
@@ -546,15 +551,15 @@ def _repeats(runs: Sequence[Run], legend: Legend, doubts: list[Doubt]) -> list[R
     return kept
 
 
-def _apart(run: Run) -> str:
+def _apart(run: ImportedRun) -> str:
     """The folder of a run with few numbers and no time: in the next one they may be the same."""
     few = not run.recording.started and len(run.numbers) < FEW
     return run.file.rpartition("/")[0] if few else ""
 
 
-def _perhaps_copied(runs: Sequence[Run]) -> Iterator[Doubt]:
+def _perhaps_copied(runs: Sequence[ImportedRun]) -> Iterator[Doubt]:
     """Runs with the same numbers in cells that may be one: a factor is unknown in one of them."""
-    first: dict[object, Run] = {}
+    first: dict[object, ImportedRun] = {}
     alike = []
     for run in runs:
         other = first.setdefault((run.workload, run.numbers), run)
@@ -574,7 +579,7 @@ def _may_be_one(one: Treatment, other: Treatment) -> bool:
     return one != other and all(a == b or UNKNOWN in (a[1], b[1]) for a, b in pairs)
 
 
-def _in_order(labels: set[str], runs: Sequence[Run], name: str) -> tuple[str, ...]:
+def _in_order(labels: set[str], runs: Sequence[ImportedRun], name: str) -> tuple[str, ...]:
     """Numbers and sizes by their size, switches off first, other labels as they appear; what was
     before any change first of all."""
     first: dict[str, int] = {}

@@ -12,8 +12,8 @@ from iotrial.cli.output import Output, common, writing
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.trial import Doubt
 from iotrial.units import format_bytes
-from iotrial_import.files import Given
-from iotrial_import.legend import Legend, Original
+from iotrial_import.files import GivenFile
+from iotrial_import.legend import ImportMap, OriginalFile
 
 _LARGE = 64 * 2**20  # bytes: a moment
 
@@ -126,7 +126,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     doubts += [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]
     with writing(folder):
         merged = keeping.merged(placed, done)
-        keeping.keep(folder, keeping.Imported(text, done, originals, doubts, merged))
+        keeping.keep(folder, keeping.ImportedFolder(text, done, originals, doubts, merged))
     output.document(keeping.document(folder, placed, done, originals, doubts))
     for line in keeping.told(folder, placed, done, originals, doubts):
         output.answer(Text(line))  # no markup: [columns], names of files
@@ -134,12 +134,12 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
 
 
 def _read(
-    output: Output, found: list[Given], legend: Legend, format_name: str
-) -> tuple[dict[str, tuple[Path, Original]], float, list[Doubt]]:
+    output: Output, found: list[GivenFile], legend: ImportMap, format_name: str
+) -> tuple[dict[str, tuple[Path, OriginalFile]], float, list[Doubt]]:
     """The files by name, what job files allow in flight, and doubts on what no format knows."""
     from iotrial_import import files as reading
 
-    originals: dict[str, tuple[Path, Original]] = {}
+    originals: dict[str, tuple[Path, OriginalFile]] = {}
     unread: list[Doubt] = []
     in_flight = 0.0
     for each in found:
@@ -159,7 +159,7 @@ def _read(
     return originals, in_flight, unread
 
 
-def _map(originals: list[Original]) -> str:
+def _map(originals: list[OriginalFile]) -> str:
     """What the columns of the tables are, as TOML.  Raises UsageError for none, and for several
     tables that differ: a map is of one."""
     from iotrial_import.formats.table_columns import to_toml
@@ -186,13 +186,13 @@ def _known(name: str | None) -> None:
         raise UsageError(f"no format {name!r}", advice=advice)
 
 
-def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ...]) -> Legend:
+def _legend(path: Path | None, labels: tuple[str, ...], baselines: tuple[str, ...]) -> ImportMap:
     from dataclasses import replace
 
     from iotrial.files import read_given
     from iotrial_import.legend import parse
 
-    legend = Legend()
+    legend = ImportMap()
     if path is not None:
         try:
             legend = parse(read_given(path, 1 << 20).decode("utf-8"), str(path))
@@ -212,7 +212,7 @@ def _pairs(option: str, texts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield name, value
 
 
-def _title(found: list[Given]) -> str:
+def _title(found: list[GivenFile]) -> str:
     """A name for the folder: of the only file, else of the folder they are in."""
     path = found[0].path
     name = path.name.partition(".")[0] if len(found) == 1 else path.parent.name

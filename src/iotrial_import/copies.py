@@ -37,7 +37,7 @@ from typing import Self
 from iotrial.formats.fio.log import log_name
 from iotrial.model.recording import FEW
 from iotrial.model.trial import Doubt
-from iotrial_import.legend import FILE, FOLDER, Original, Run, some
+from iotrial_import.legend import FILE, FOLDER, ImportedRun, OriginalFile, some
 
 _COUNTER = (
     "run|runs|rep|repeat|repetition|iter|iteration|pass|trial|take|round|try|attempt|sample|copy|"
@@ -75,7 +75,7 @@ Place = tuple[int, int]
 Words = Mapping[Place, str]
 
 
-def factors(runs: Sequence[Run]) -> dict[str, list[str]]:
+def factors(runs: Sequence[ImportedRun]) -> dict[str, list[str]]:
     """Factors that only the names of files tell: a label for each run, by the factor's name
     (``folder``, ``file``; ``file2`` …).  Empty where files tell nothing more."""
     found: dict[str, list[str]] = {}
@@ -86,7 +86,7 @@ def factors(runs: Sequence[Run]) -> dict[str, list[str]]:
     return found
 
 
-def by_file(runs: Sequence[Run]) -> dict[int, str]:
+def by_file(runs: Sequence[ImportedRun]) -> dict[int, str]:
     """All of that as one label for each run; empty where files tell nothing more."""
     found = list(factors(runs).values())
     return {index: "-".join(each[index] for each in found) for index in range(len(runs)) if found}
@@ -102,7 +102,7 @@ def words_of(file: str) -> tuple[str, ...]:
     return tuple(word for name in _stem(file).split("/") for word in _words(name))
 
 
-def _told(runs: Sequence[Run]) -> Iterator[tuple[list[Place], list[str]]]:
+def _told(runs: Sequence[ImportedRun]) -> Iterator[tuple[list[Place], list[str]]]:
     """The places of each factor, and what they say of each run."""
     if len({run.file for run in runs}) < 2:  # noqa: PLR2004 (one file)
         return
@@ -275,7 +275,7 @@ def _stem(file: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Print:
+class FileDigest:
     """``digest`` is of a file's bytes, '' where no other file is as large; ``modified`` is seconds
     since the epoch."""
 
@@ -284,11 +284,11 @@ class Print:
 
 
 def sole(
-    originals: Sequence[Original], prints: Mapping[str, Print], *, leave: bool = False
-) -> tuple[list[Original], list[Doubt]]:
+    originals: Sequence[OriginalFile], prints: Mapping[str, FileDigest], *, leave: bool = False
+) -> tuple[list[OriginalFile], list[Doubt]]:
     """The files without copies of others, and a doubt that names these.  ``prints`` are by the
     file's name.  ``leave``: a person says of each file what it is, so that all of them count."""
-    groups: dict[Hashable, list[Original]] = defaultdict(list)
+    groups: dict[Hashable, list[OriginalFile]] = defaultdict(list)
     for each in originals:
         groups[_identity(each, prints)].append(each)
     every = _Names.of([words_of(each.file) for each in originals])
@@ -321,7 +321,7 @@ class _Names:
         return _Names(self.words - other.words, self.lengths - other.lengths)
 
 
-def _identity(original: Original, prints: Mapping[str, Print]) -> Hashable:
+def _identity(original: OriginalFile, prints: Mapping[str, FileDigest]) -> Hashable:
     """What copies of a file have in common with it, and no other file has."""
     runs, found, log = original.recordings, prints.get(original.file), log_name(original.file)
     if runs and not log and all(each.started and each.measurements for each in runs):
@@ -337,7 +337,7 @@ def _identity(original: Original, prints: Mapping[str, Print]) -> Hashable:
     return original.file
 
 
-def _is_layout(members: Sequence[Original], held: Mapping[str, int]) -> bool:
+def _is_layout(members: Sequence[OriginalFile], held: Mapping[str, int]) -> bool:
     """Whether files with the same few numbers are repeats by where they lie: of one name, each in a
     folder of its own that holds others too (``mon/cfq.csv``, ``tue/cfq.csv``)."""
     folders = {_folder(each) for each in members}
@@ -351,17 +351,21 @@ def _is_layout(members: Sequence[Original], held: Mapping[str, int]) -> bool:
     return few and apart and all(folder and held[folder] > 1 for folder in folders)
 
 
-def _folder(original: Original) -> str:
+def _folder(original: OriginalFile) -> str:
     return original.file.rpartition("/")[0]
 
 
-def _likeliest(members: Sequence[Original], every: _Names, prints: Mapping[str, Print]) -> Original:
+def _likeliest(
+    members: Sequence[OriginalFile], every: _Names, prints: Mapping[str, FileDigest]
+) -> OriginalFile:
     """The one that the others are copies of."""
     others = every - _Names.of([words_of(each.file) for each in members])
     return min(members, key=lambda each: _strangeness(each.file, others, prints))
 
 
-def _strangeness(file: str, others: _Names, prints: Mapping[str, Print]) -> tuple[int, int, float]:
+def _strangeness(
+    file: str, others: _Names, prints: Mapping[str, FileDigest]
+) -> tuple[int, int, float]:
     """How little a name looks as those of other files do."""
     words = words_of(file)
     own = sum(word not in others.words for word in words)

@@ -29,11 +29,11 @@ from iotrial.formats import formats
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log import log_name
 from iotrial.formats.text import plain
-from iotrial.model.recording import Buffer, Format
+from iotrial.model.recording import Buffer, RecordingFormat
 from iotrial.model.trial import Doubt
-from iotrial_import.copies import Print
-from iotrial_import.formats.table_columns import Tabular
-from iotrial_import.legend import Legend, Original
+from iotrial_import.copies import FileDigest
+from iotrial_import.formats.table_columns import TableFormat
+from iotrial_import.legend import ImportMap, OriginalFile
 
 _QUOTES = re.compile(rb"^[ \t]*(?:>[ \t]?)+", re.MULTILINE)
 _QUOTE = re.compile(rb"^>(?![=\d])", re.MULTILINE)  # ">16712" is a number that was cut off
@@ -159,11 +159,11 @@ _QUOTED = (
     "The text is quoted (> ), as in a mail; mail programs break long lines, and what is broken"
     " cannot be read. Take the file that the tool wrote, or join the lines."
 )
-__all__ = ["HEAD", "JOBFILE", "Given", "given", "in_flight", "opened", "read", "recognised"]
+__all__ = ["HEAD", "JOBFILE", "GivenFile", "given", "in_flight", "opened", "read", "recognised"]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenFile:
     """A file, the ``name`` it is kept by, and whether a person named it: what lies in a folder
     beside results may be something else."""
 
@@ -172,7 +172,7 @@ class Given:
     named: bool
 
 
-def given(paths: Sequence[Path]) -> list[Given]:
+def given(paths: Sequence[Path]) -> list[GivenFile]:
     """Every file, its name relative to the deepest folder that holds them all.  A folder stands
     for the files in it; links in it are left out, for what they lead to is not the folder's.
     Raises UsageError for what is not there, or is none, and for iotrial's own results."""
@@ -198,7 +198,7 @@ def given(paths: Sequence[Path]) -> list[Given]:
             )
     _refuse_pretended(files)
     top = Path(os.path.commonpath([path.parent for path in files]))
-    return [Given(_name(path.relative_to(top)), path, files[path]) for path in files]
+    return [GivenFile(_name(path.relative_to(top)), path, files[path]) for path in files]
 
 
 def _name(path: Path) -> str:
@@ -222,7 +222,7 @@ def _refuse_pretended(paths: Iterable[Path]) -> None:
                 )
 
 
-def by_plugins(originals: Iterable[Original]) -> list[Doubt]:
+def by_plugins(originals: Iterable[OriginalFile]) -> list[Doubt]:
     """A doubt for each format that iotrial does not bring, and the files that it read."""
     read_by = Counter(original.format for original in originals)
     return [
@@ -237,18 +237,18 @@ def by_plugins(originals: Iterable[Original]) -> list[Doubt]:
     ]
 
 
-def prints(found: Sequence[Given]) -> dict[str, Print]:
+def prints(found: Sequence[GivenFile]) -> dict[str, FileDigest]:
     """What tells copies: by name, of each file.  Only files of one size are read for it."""
     stats = {each.name: each.path.stat() for each in found}
     sizes = Counter(each.st_size for each in stats.values())
-    made: dict[str, Print] = {}
+    made: dict[str, FileDigest] = {}
     for each in found:
         size, modified = stats[each.name].st_size, stats[each.name].st_mtime
         digest = ""
         if size and sizes[size] > 1:
             with each.path.open("rb") as file:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
-        made[each.name] = Print(digest, modified)
+        made[each.name] = FileDigest(digest, modified)
     return made
 
 
@@ -256,17 +256,17 @@ def _hidden(path: Path, top: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(top).parts)
 
 
-def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
+def read(name: str, path: Path, legend: ImportMap, wanted: str = "") -> OriginalFile:
     """The runs in one file, by the format ``wanted`` or the one that is surest of it.
 
     Raises FormatError where no format knows the file, or the format finds it damaged.
     """
     if not path.stat().st_size and log_name(name):
-        return Original(name, "fio-log", ())  # of slat, where the engine submits nothing
+        return OriginalFile(name, "fio-log", ())  # of slat, where the engine submits nothing
     with opened(path) as original:
         data = plain(original, name)
         if not wanted and _is_jobfile(bytes(data[:HEAD]), name):
-            return Original(name, JOBFILE, ())
+            return OriginalFile(name, JOBFILE, ())
         if wanted:
             return _read(formats()[wanted], unquoted(data), name, legend)
         chosen, bare = _chosen(data, name)
@@ -278,16 +278,16 @@ def read(name: str, path: Path, legend: Legend, wanted: str = "") -> Original:
             raise FormatError(error.message, advice=_QUOTED) from None
 
 
-def _read(chosen: Format, data: Buffer, name: str, legend: Legend) -> Original:
-    if isinstance(chosen, Tabular):
+def _read(chosen: RecordingFormat, data: Buffer, name: str, legend: ImportMap) -> OriginalFile:
+    if isinstance(chosen, TableFormat):
         found = chosen.read(data, name, legend.columns)
         told = chosen.columns(data, name, legend.columns)
         gaps = chosen.gaps(data, name, legend.columns)
-        return Original(name, chosen.name, found, columns=told, doubts=gaps)
-    return Original(name, chosen.name, chosen.read(data, name))
+        return OriginalFile(name, chosen.name, found, columns=told, doubts=gaps)
+    return OriginalFile(name, chosen.name, chosen.read(data, name))
 
 
-def _beside(read: Original, data: Buffer) -> Original:
+def _beside(read: OriginalFile, data: Buffer) -> OriginalFile:
     """With a doubt where there are results of other tools in the file too: one format reads it."""
     if len(data) > FAR or not read.recordings:
         return read
@@ -295,7 +295,7 @@ def _beside(read: Original, data: Buffer) -> Original:
     tools = {each.tool for each in read.recordings}
     others = []
     for each in formats().values():
-        if each.name == read.format or isinstance(each, Tabular):
+        if each.name == read.format or isinstance(each, TableFormat):
             continue
         if _sure(head, read.file)[each.name]:
             with suppress(FormatError):
@@ -310,7 +310,7 @@ def _beside(read: Original, data: Buffer) -> Original:
     return replace(read, recordings=(with_doubt, *rest))
 
 
-def _chosen(data: Buffer, name: str) -> tuple[Format, Buffer]:
+def _chosen(data: Buffer, name: str) -> tuple[RecordingFormat, Buffer]:
     """The format that is surest of a file, and what it is to read: the text, or what a mail quotes
     in it.  Raises FormatError."""
     bare = unquoted(data)
@@ -351,7 +351,7 @@ def _points(head: bytes, name: str) -> int:
     return max(_sure(head, name).values())
 
 
-def recognised(head: bytes, name: str) -> Format:
+def recognised(head: bytes, name: str) -> RecordingFormat:
     """The format that is surest of a file.  Raises FormatError: naming the formats there are, or
     whose output it is where iotrial reads none of it."""
     head = bytes(plain(head, name)[:])

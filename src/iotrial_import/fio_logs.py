@@ -26,9 +26,9 @@ from iotrial.formats.fio.log import HIST, LogName, log_name
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Doubt
-from iotrial_import.cells import Part, doubts_of, joined, merged, workload_of
+from iotrial_import.cells import LabelledRecording, doubts_of, joined, merged, workload_of
 from iotrial_import.formats.fio_log import MICRO, NANO, UNIT, judged_doubt
-from iotrial_import.legend import Original
+from iotrial_import.legend import OriginalFile
 
 _KINDS = ("bw", "iops", "lat", "clat", "slat", HIST)
 """In the order in which they are believed; histograms lack what came last."""
@@ -42,7 +42,7 @@ Jobs = dict[tuple[str, str], dict[str, Recording]]
 """(host, job) → kind → what its log says."""
 
 
-def together(originals: Sequence[Original]) -> list[Original]:
+def together(originals: Sequence[OriginalFile]) -> list[OriginalFile]:
     """The same, the logs of each run as one original, in the place of the first of them, or of the
     output that names them."""
     names = [_named(each) for each in originals]
@@ -51,7 +51,7 @@ def together(originals: Sequence[Original]) -> list[Original]:
         if name is not None:
             groups[name.run].append(index)
     naming = _naming(originals)
-    found: dict[int, Original | None] = {}
+    found: dict[int, OriginalFile | None] = {}
     for (folder, called, _, _), members in groups.items():
         jobs: Jobs = defaultdict(dict)
         mine = []
@@ -77,7 +77,7 @@ def together(originals: Sequence[Original]) -> list[Original]:
     return [each for each in every if each is not None]
 
 
-def _naming(originals: Sequence[Original]) -> dict[tuple[str, str], tuple[int, int]]:
+def _naming(originals: Sequence[OriginalFile]) -> dict[tuple[str, str], tuple[int, int]]:
     """(folder, name) of logs → which original, and which of its recordings, is the only one that
     names them."""
     found: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
@@ -89,7 +89,9 @@ def _naming(originals: Sequence[Original]) -> dict[tuple[str, str], tuple[int, i
     return {name: places[0] for name, places in found.items() if len(places) == 1}
 
 
-def _with_logs(original: Original, place: int, logs: Recording, files: Sequence[str]) -> Original:
+def _with_logs(
+    original: OriginalFile, place: int, logs: Recording, files: Sequence[str]
+) -> OriginalFile:
     """An output with the logs that it names, of which it has all numbers.  That they are of
     another run is doubted."""
     recordings = list(original.recordings)
@@ -109,7 +111,9 @@ def _with_logs(original: Original, place: int, logs: Recording, files: Sequence[
     return _and(original, recordings, files)
 
 
-def _and(original: Original, recordings: Sequence[Recording], files: Sequence[str]) -> Original:
+def _and(
+    original: OriginalFile, recordings: Sequence[Recording], files: Sequence[str]
+) -> OriginalFile:
     known = original.files or (original.file,)
     return replace(original, recordings=tuple(recordings), files=(*known, *files))
 
@@ -189,17 +193,17 @@ def _flight(logs: Mapping[str, Recording]) -> float:
     return found
 
 
-def _named(original: Original) -> LogName | None:
+def _named(original: OriginalFile) -> LogName | None:
     if original.format not in _FORMATS or len(original.recordings) != 1:
         return None
     return log_name(original.file)
 
 
-def _run(jobs: Jobs, originals: Sequence[Original]) -> Original:
+def _run(jobs: Jobs, originals: Sequence[OriginalFile]) -> OriginalFile:
     first = log_name(originals[0].file)
     raw = f"{first.folder}{first.name}_*" if first else ""
     parts = [
-        Part(_label(host, job), _of_job(logs, raw))
+        LabelledRecording(_label(host, job), _of_job(logs, raw))
         for (host, job), logs in sorted(jobs.items(), key=lambda each: _order(*each[0]))
     ]
     whole = parts[0].recording if len(parts) == 1 else merged(_agreed(parts), raw)
@@ -288,7 +292,7 @@ def _contradictions(logs: Mapping[str, Recording], raw: str) -> tuple[Doubt, ...
     return tuple(found)
 
 
-def _agreed(parts: Sequence[Part]) -> list[Part]:
+def _agreed(parts: Sequence[LabelledRecording]) -> list[LabelledRecording]:
     """Where logs can only be in different units, no latency of all together is given."""
     if len({each.tick for part in parts for each in part.recording.bins.values()}) < 2:  # noqa: PLR2004
         return list(parts)
@@ -297,7 +301,9 @@ def _agreed(parts: Sequence[Part]) -> list[Part]:
         "some logs look like micro-, others like nanoseconds: no latencies of all jobs together",
         "compare with fio's own output of the run",
     )
-    return [Part(each.label, _without_latencies(each.recording, doubt)) for each in parts]
+    return [
+        LabelledRecording(each.label, _without_latencies(each.recording, doubt)) for each in parts
+    ]
 
 
 def _without_latencies(recording: Recording, doubt: Doubt) -> Recording:

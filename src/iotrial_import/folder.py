@@ -27,21 +27,21 @@ from pathlib import Path
 from iotrial import files
 from iotrial.errors import UsageError
 from iotrial.formats.fio.bins import percentiles, together
-from iotrial.model.results import ORIGINALS, Latency, Percentile
-from iotrial.model.study import Decide
+from iotrial.model.results import ORIGINALS, LatencyDistribution, Percentile
+from iotrial.model.study import DecisionRule
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 from iotrial.plan import recorded
 from iotrial.store import Store
 from iotrial_import import plausible
-from iotrial_import.cells import Cells
+from iotrial_import.cells import ImportCells
 from iotrial_import.formats.table_columns import key as quoted
-from iotrial_import.legend import Legend, Original, Run
+from iotrial_import.legend import ImportedRun, ImportMap, OriginalFile
 from iotrial_import.plausible import bounds, impossible
 
 
-def latencies(runs: Sequence[Run]) -> Iterator[Latency]:
+def latencies(runs: Sequence[ImportedRun]) -> Iterator[LatencyDistribution]:
     """Of every workload and treatment in order; ``runs`` are those that count."""
-    cells: dict[tuple[str, Treatment], list[Run]] = defaultdict(list)
+    cells: dict[tuple[str, Treatment], list[ImportedRun]] = defaultdict(list)
     for run in runs:
         cells[run.workload, run.treatment].append(run)
     for (workload, treatment), mine in cells.items():
@@ -55,10 +55,10 @@ def latencies(runs: Sequence[Run]) -> Iterator[Latency]:
             )
             if shares:
                 ios = sum(bins.counts.values())
-                yield Latency(workload, treatment, name, len(mine), ios, shares)
+                yield LatencyDistribution(workload, treatment, name, len(mine), ios, shares)
 
 
-def study_text(cells: Cells, legend: Legend, name: str) -> str:
+def study_text(cells: ImportCells, legend: ImportMap, name: str) -> str:
     """The study of these cells.  Raises UsageError for a baseline that is no level, and for a
     primary metric that no run has."""
     labels = dict(cells.factors)
@@ -69,11 +69,11 @@ def study_text(cells: Cells, legend: Legend, name: str) -> str:
                 raise UsageError(f"baselines.{factor}: there is no such factor", advice=there)
             known = f"Its levels: {', '.join(labels[factor])}"
             raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
-    by_workload: dict[str, list[Run]] = defaultdict(list)
+    by_workload: dict[str, list[ImportedRun]] = defaultdict(list)
     for run in cells.runs:
         by_workload[run.workload].append(run)
     measured = ((run.workload, run.recording.measurements) for run in cells.runs)
-    recorded.check_primary(legend.primary, measured, recorded.Key(legend.file, "primary"))
+    recorded.check_primary(legend.primary, measured, recorded.FileKey(legend.file, "primary"))
     return recorded.text(
         question=legend.question or f"What do the results of {name} say?",
         workloads=[
@@ -82,11 +82,11 @@ def study_text(cells: Cells, legend: Legend, name: str) -> str:
         ],
         factors=cells.factors,
         baselines=dict(legend.baselines),
-        decide=Decide(legend.primary, legend.margin, legend.confidence),
+        decide=DecisionRule(legend.primary, legend.margin, legend.confidence),
     )
 
 
-def _alike(runs: Sequence[Run], factors: Container[str]) -> dict[str, str]:
+def _alike(runs: Sequence[ImportedRun], factors: Container[str]) -> dict[str, str]:
     """What all runs of a workload say alike, and is no factor."""
     first = runs[0].properties
     return {
@@ -96,7 +96,7 @@ def _alike(runs: Sequence[Run], factors: Container[str]) -> dict[str, str]:
     }
 
 
-def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]:
+def records(cells: ImportCells, legend: ImportMap, in_flight: float) -> list[TrialRecord]:
     """Every run as a trial that is done, with what is doubtful about it."""
     doubts = plausible.of_runs(cells.runs, legend, in_flight)
     return [
@@ -106,30 +106,30 @@ def records(cells: Cells, legend: Legend, in_flight: float) -> list[TrialRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedFolder:
     """What goes into a folder: the study's ``text``, the runs, the files they came from (by name:
     where each lies, and what was read), doubts about all of it, and merged latencies."""
 
     text: str
     records: Sequence[TrialRecord]
-    originals: Mapping[str, tuple[Path, Original]]
+    originals: Mapping[str, tuple[Path, OriginalFile]]
     doubts: Sequence[Doubt]
-    latencies: Sequence[Latency]
+    latencies: Sequence[LatencyDistribution]
 
 
-def merged(cells: Cells, found: Sequence[TrialRecord]) -> list[Latency]:
+def merged(cells: ImportCells, found: Sequence[TrialRecord]) -> list[LatencyDistribution]:
     """The latencies of each treatment over those of its runs that count."""
     pairs = zip(cells.runs, found, strict=True)
     return list(latencies([run for run, record in pairs if record.state == "valid"]))
 
 
-def _session(run: Run, legend: Legend) -> str:
+def _session(run: ImportedRun, legend: ImportMap) -> str:
     """What says which session it was of; empty where nothing does."""
     told = [run.properties.get(name, "") for name in legend.session]
     return " / ".join(told) if any(told) else ""
 
 
-def _record(number: int, run: Run, doubts: Sequence[Doubt], session: str) -> TrialRecord:
+def _record(number: int, run: ImportedRun, doubts: Sequence[Doubt], session: str) -> TrialRecord:
     recording = run.recording
     trial = Trial(number, run.id, run.block, run.workload, run.treatment, "")
     every = [*recording.doubts, *impossible(run), *bounds(run), *doubts]
@@ -148,7 +148,7 @@ def _record(number: int, run: Run, doubts: Sequence[Doubt], session: str) -> Tri
     )
 
 
-def keep(folder: Path, what: Imported) -> None:
+def keep(folder: Path, what: ImportedFolder) -> None:
     """Write it all into ``folder``, which is not there yet, or is empty.  It is made under another
     name, and renamed when it is whole: a full disk or an interruption leaves none."""
     making = folder.with_name(f"{folder.name}.partial")
@@ -171,7 +171,7 @@ def keep(folder: Path, what: Imported) -> None:
         raise
 
 
-def _kept(folder: Path, name: str, path: Path, original: Original) -> dict[str, object]:
+def _kept(folder: Path, name: str, path: Path, original: OriginalFile) -> dict[str, object]:
     to = folder / name
     to.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(path, to)
@@ -192,9 +192,9 @@ _UNUSED = ("note", "name")
 
 def document(
     folder: Path,
-    cells: Cells,
+    cells: ImportCells,
     found: Sequence[TrialRecord],
-    originals: Mapping[str, tuple[Path, Original]],
+    originals: Mapping[str, tuple[Path, OriginalFile]],
     doubts: Sequence[Doubt],
 ) -> dict[str, object]:
     """What ``import --json`` says: a contract."""
@@ -240,9 +240,9 @@ def document(
 
 def told(
     folder: Path,
-    cells: Cells,
+    cells: ImportCells,
     found: Sequence[TrialRecord],
-    originals: Mapping[str, tuple[Path, Original]],
+    originals: Mapping[str, tuple[Path, OriginalFile]],
     doubts: Sequence[Doubt],
 ) -> list[str]:
     """What ``import`` says to a person."""
@@ -270,11 +270,11 @@ def told(
     return lines
 
 
-def _file(original: Original) -> str:
+def _file(original: OriginalFile) -> str:
     return f"{original.file}: {original.format}, {_count(len(original.recordings), 'run')}"
 
 
-def _left_out(original: Original) -> str:
+def _left_out(original: OriginalFile) -> str:
     """The columns of a file's tables of which nothing is made; '' none."""
     names = [name for name, role in _roles(original).items() if role in _UNUSED and name]
     if not names:
@@ -284,11 +284,11 @@ def _left_out(original: Original) -> str:
     return f"{what} (where one is a factor: {example} below [columns] of a --map file)"
 
 
-def _roles(original: Original) -> dict[str, str]:
+def _roles(original: OriginalFile) -> dict[str, str]:
     return {each.name: each.role for table in original.columns for each in table.columns}
 
 
-def _files(originals: Sequence[Original]) -> list[str]:
+def _files(originals: Sequence[OriginalFile]) -> list[str]:
     """Many files, a line a format."""
     lines = []
     for name in sorted({each.format for each in originals}):

@@ -44,7 +44,7 @@ from iotrial.model.recording import Recording
 from iotrial.model.trial import UNKNOWN, Doubt, Treatment
 from iotrial.plan.problem import choices
 from iotrial.units import parse_bytes, parse_fraction
-from iotrial_import.formats.table_columns import Columns, columns_from
+from iotrial_import.formats.table_columns import TableColumns, columns_from
 
 _SHAPES: dict[str, tuple[type, ...]] = {
     "question": (str,),
@@ -70,7 +70,7 @@ _FIELD = re.compile(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Legend:
+class ImportMap:
     """``files`` are patterns of file names, the first that fits counts; ``labels`` a factor's
     label for each run in order, or one for all of them; ``primary`` metric by workload ('' all).
     ``in_flight`` (I/Os) and ``link`` (bytes/s) are limits, 0 unknown.  Runs that are alike in the
@@ -86,7 +86,7 @@ class Legend:
     baselines: tuple[tuple[str, str], ...] = ()
     in_flight: float = 0.0
     link: float = 0.0
-    columns: Columns | None = None
+    columns: TableColumns | None = None
     session: tuple[str, ...] = (SESSION,)
     file: str = ""
 
@@ -114,7 +114,7 @@ class Legend:
         return ()
 
 
-def said_twice(legend: Legend) -> Iterator[Doubt]:
+def said_twice(legend: ImportMap) -> Iterator[Doubt]:
     """A doubt for each factor whose labels, or baseline, are said twice alike.  Raises UsageError
     where they are said differently: nobody knows which is meant."""
     for what, pairs in (("labels", legend.labels), ("baseline", legend.baselines)):
@@ -133,15 +133,15 @@ def said_twice(legend: Legend) -> Iterator[Doubt]:
                 yield Doubt("said-twice", told, "Leave one out, or was another factor meant?")
 
 
-def with_decimal(legend: Legend, mark: str) -> Legend:
+def with_decimal(legend: ImportMap, mark: str) -> ImportMap:
     """With this decimal mark of tables instead of the map's; '' keeps that."""
     if mark not in (".", ","):
         return legend
-    said = legend.columns or Columns(())
+    said = legend.columns or TableColumns(())
     return replace(legend, columns=replace(said, decimal="," if mark == "," else "."))
 
 
-def parse(text: str, file: str) -> Legend:
+def parse(text: str, file: str) -> ImportMap:
     """The legend that a TOML text says.  Raises UsageError, naming file and key."""
     try:
         table = tomllib.loads(text)
@@ -161,7 +161,7 @@ def parse(text: str, file: str) -> Legend:
         raise UsageError(f"{file}: {error}") from None
 
 
-def _legend(table: dict[str, Any]) -> Legend:
+def _legend(table: dict[str, Any]) -> ImportMap:
     primary = table.get("primary", {})
     limits = dict(table.get("limits", {}))
     in_flight, link = limits.pop("in_flight", 0), limits.pop("link", "")
@@ -177,7 +177,7 @@ def _legend(table: dict[str, Any]) -> Legend:
     confidence = table.get("confidence", 0.95)
     if not 0.5 <= confidence < 1:  # noqa: PLR2004 (as in a study)
         raise ValueError(f"confidence: {confidence!r} is not from 0.5 to below 1")
-    return Legend(
+    return ImportMap(
         question=str(table.get("question", "")),
         files=files,
         primary=(("", primary),) if isinstance(primary, str) else _texts("primary", primary),
@@ -195,13 +195,13 @@ def _legend(table: dict[str, Any]) -> Legend:
     )
 
 
-def _columns(table: dict[str, Any]) -> Columns | None:
+def _columns(table: dict[str, Any]) -> TableColumns | None:
     """What is said of a table's columns and numbers.  Raises UsageError."""
     if not table.get("columns") and "pivot" not in table:
         mark = table.get("decimal", "")
         if mark not in ("", ".", ","):
             raise ValueError(f"decimal: {mark!r} is neither a point nor a comma")
-        return Columns((), mark) if mark else None
+        return TableColumns((), mark) if mark else None
     return columns_from(
         {key: table[key] for key in ("columns", "decimal", "pivot") if key in table}
     )
@@ -238,7 +238,7 @@ _SHOWN = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Original:
+class OriginalFile:
     """A file as it was given: its name (relative, ``/`` between folders), its format's name, and
     its runs.  Of a run in many files ``file`` is the first and ``files`` are all; ``parts`` says
     how many hosts it was put together from.  ``columns`` are those of each table in it, ``doubts``
@@ -249,12 +249,12 @@ class Original:
     recordings: tuple[Recording, ...]
     files: tuple[str, ...] = ()
     parts: int = 1
-    columns: tuple[Columns, ...] = ()
+    columns: tuple[TableColumns, ...] = ()
     doubts: tuple[Doubt, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ImportedRun:
     """A recording in its place: ``treatment`` has every factor; ``block`` counts the cell's
     repeats from 1; ``properties`` is all that was said of it, factor or not; ``parts`` is how
     many hosts (or other runs) it was put together from."""
@@ -291,15 +291,15 @@ class Run:
         label = self.properties.get(name, "")
         return UNKNOWN if label.lower() in _NOT_SAID else label
 
-    def with_label(self, name: str, label: str) -> Run:
+    def with_label(self, name: str, label: str) -> ImportedRun:
         return replace(self, properties={**self.properties, name: label})
 
-    def placed(self, names: Iterable[str]) -> Run:
+    def placed(self, names: Iterable[str]) -> ImportedRun:
         """With these properties as its treatment."""
         return replace(self, treatment=tuple((name, self.label(name)) for name in names))
 
 
-def varied(runs: Sequence[Run]) -> list[str]:
+def varied(runs: Sequence[ImportedRun]) -> list[str]:
     """The properties with several known labels within some workload, in order of appearance."""
     names = dict.fromkeys(name for run in runs for name in run.properties)
     labels: dict[tuple[str, str], set[str]] = defaultdict(set)

@@ -45,7 +45,7 @@ from iotrial.formats.fio.report import LAST_BIN
 from iotrial.model.measurement import Measurement, split
 from iotrial.model.trial import Doubt
 from iotrial.units import format_value, parse_bytes
-from iotrial_import.legend import Legend, Run, some
+from iotrial_import.legend import ImportedRun, ImportMap, some
 
 _OFF, _MIX_OFF = 0.01, 0.02
 _UNITS = (2.0**20, 1e6, 2.0**10, 1e3)  # bytes/s
@@ -68,7 +68,9 @@ _ALIKE, _CELLS = 0.05, 5
 Values = Mapping[str, float]
 
 
-def of_runs(runs: Sequence[Run], legend: Legend, in_flight: float) -> dict[str, list[Doubt]]:
+def of_runs(
+    runs: Sequence[ImportedRun], legend: ImportMap, in_flight: float
+) -> dict[str, list[Doubt]]:
     """Doubts by a run's id.  ``in_flight`` is what job files beside the results allow on one
     host; 0 unknown."""
     found: dict[str, list[Doubt]] = defaultdict(list)
@@ -91,13 +93,13 @@ def of_runs(runs: Sequence[Run], legend: Legend, in_flight: float) -> dict[str, 
     return {name: doubts for name, doubts in found.items() if doubts}
 
 
-def of_study(runs: Sequence[Run], legend: Legend) -> Iterator[Doubt]:
+def of_study(runs: Sequence[ImportedRun], legend: ImportMap) -> Iterator[Doubt]:
     """Doubts about all of it."""
     yield from _cached(runs)
     yield from _ceiling(runs, legend)
 
 
-def _values(run: Run) -> dict[str, float]:
+def _values(run: ImportedRun) -> dict[str, float]:
     return {
         m.metric: m.value for m in run.recording.measurements if m.job == "all" and not m.censored
     }
@@ -110,7 +112,7 @@ def _operations(values: Values) -> tuple[str, ...]:
     return ("total",) if "total" in timed else tuple(each for each in every if each != "total")
 
 
-def _rates(run: Run, values: Values) -> Iterator[Doubt]:
+def _rates(run: ImportedRun, values: Values) -> Iterator[Doubt]:
     size = _block(run)
     jobs = max(1, len({m.job for m in run.recording.measurements} - {"all"}))
     parts = ("read", "write", "trim")
@@ -131,7 +133,7 @@ def _rates(run: Run, values: Values) -> Iterator[Doubt]:
             yield Doubt("rates", what, advice)
 
 
-def _block(run: Run) -> float:
+def _block(run: ImportedRun) -> float:
     # IOR has a block, which is what a task writes, and a transfer, which is what an I/O is.
     first = {"xfersize": run.properties["xfersize"]} if "xfersize" in run.properties else {}
     for name, said in {**first, **run.properties}.items():
@@ -146,7 +148,7 @@ def _block(run: Run) -> float:
     return 0.0
 
 
-def _mix(run: Run, values: Values) -> Iterator[Doubt]:
+def _mix(run: ImportedRun, values: Values) -> Iterator[Doubt]:
     asked = next((run.properties[name] for name in _SHARE if name in run.properties), "")
     reads, writes = values.get("read.iops", 0.0), values.get("write.iops", 0.0)
     try:
@@ -169,7 +171,7 @@ def _flight(values: Values, *, in_turn: bool) -> float:
     return max(flights) if in_turn else sum(flights)
 
 
-def _allowed(run: Run, in_flight: float) -> float:
+def _allowed(run: ImportedRun, in_flight: float) -> float:
     """jobs x depth x hosts, as far as the run says; by the job files where it does not."""
     told = {
         what: next((_count(run.properties[n]) for n in names if n in run.properties), 0.0)
@@ -193,7 +195,7 @@ def _too_many(flight: float, why: str) -> Doubt:
     return Doubt("in-flight", what, "Latency or rate is not of this run, or not of this load.")
 
 
-def _link(values: Values, legend: Legend) -> Iterator[Doubt]:
+def _link(values: Values, legend: ImportMap) -> Iterator[Doubt]:
     for name, value in values.items():
         if legend.link and split(name)[1] == "bw" and value > legend.link:
             ours, most = (format_value(each, "bytes/s") for each in (value, legend.link))
@@ -201,7 +203,7 @@ def _link(values: Values, legend: Legend) -> Iterator[Doubt]:
             yield Doubt("link", what, "It came from a cache on this side, or is another link's.")
 
 
-def _ceiling(runs: Sequence[Run], legend: Legend) -> Iterator[Doubt]:
+def _ceiling(runs: Sequence[ImportedRun], legend: ImportMap) -> Iterator[Doubt]:
     found: dict[tuple[str, str], list[bool]] = defaultdict(list)
     for run in runs if legend.link else ():
         for name, value in _values(run).items():
@@ -215,7 +217,7 @@ def _ceiling(runs: Sequence[Run], legend: Legend) -> Iterator[Doubt]:
             yield Doubt("link", what, advice)
 
 
-def _cached(runs: Sequence[Run]) -> Iterator[Doubt]:
+def _cached(runs: Sequence[ImportedRun]) -> Iterator[Doubt]:
     by_cell = {(run.workload, run.treatment): run for run in runs}
     alike = [
         near
@@ -231,7 +233,7 @@ def _cached(runs: Sequence[Run]) -> Iterator[Doubt]:
         )
 
 
-def _ratio(random: Run, sequential: Run) -> float | None:
+def _ratio(random: ImportedRun, sequential: ImportedRun) -> float | None:
     ours, theirs = _values(random), _values(sequential)
     for quantity in ("iops", "bw"):
         one = next((v for name, v in ours.items() if split(name)[1] == quantity), None)
@@ -252,7 +254,7 @@ _ADVICE = "One of the numbers is not of this run: see the file, and take it from
 Measured = Mapping[str, Measurement]
 
 
-def impossible(run: Run) -> Iterator[Doubt]:
+def impossible(run: ImportedRun) -> Iterator[Doubt]:
     """A doubt for each job of a run whose numbers exclude each other; it does not count."""
     of_job: dict[str, dict[str, Measurement]] = defaultdict(dict)
     for each in run.recording.measurements:
@@ -351,7 +353,7 @@ _SAID = (
 _SIDES = {"high": "at least", "low": "at most"}
 
 
-def bounds(run: Run) -> Iterator[Doubt]:
+def bounds(run: ImportedRun) -> Iterator[Doubt]:
     """A doubt for the bounds of each side and reason that no doubt of the file names."""
     named = " ".join(doubt.what for doubt in run.recording.doubts if doubt.check == _CHECK)
     groups: dict[tuple[str, bool], dict[str, list[str]]] = {}

@@ -18,7 +18,16 @@ from iotrial_lint.judge import counted, judged, judged_host
 from iotrial_lint.known import version
 from iotrial_lint.machine import host_scene, scene_of
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import KINDS, NEWEST, Kind, Remark, Scene, Severity, Sheet, Version
+from iotrial_lint.rule import (
+    KINDS,
+    NEWEST,
+    ConfigFile,
+    Kind,
+    LintContext,
+    LintMessage,
+    Severity,
+    Version,
+)
 
 STYLE: dict[Severity, str] = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 LARGEST = 4 * 2**20
@@ -74,9 +83,9 @@ def command(
 
 def _read(
     files: list[Path], kind: Kind | None, taken: set[Path]
-) -> tuple[list[tuple[Path, Sheet]], list[UsageError]]:
+) -> tuple[list[tuple[Path, ConfigFile]], list[UsageError]]:
     """The files that can be read, and why others cannot.  Raises UsageError where none can."""
-    read: list[tuple[Path, Sheet]] = []
+    read: list[tuple[Path, ConfigFile]] = []
     unread: list[UsageError] = []
     for path in files:
         try:
@@ -138,7 +147,7 @@ def _included(name: str, taken: set[Path]) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> Sheet:
+def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> ConfigFile:
     """The file, parsed; ``taken`` gets those that it includes."""
     meant = kind or kind_of(str(path.absolute()))
     if meant is None:
@@ -157,9 +166,9 @@ def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> Sheet:
 
 def _say(
     output: Output,
-    sheets: tuple[Sheet, ...] | list[Sheet],
-    remarks: tuple[Remark, ...],
-    scene: Scene,
+    sheets: tuple[ConfigFile, ...] | list[ConfigFile],
+    remarks: tuple[LintMessage, ...],
+    scene: LintContext,
     unread: Sequence[UsageError] = (),
 ) -> int:
     counts = counted(remarks)
@@ -181,7 +190,7 @@ def _say(
     return 1 if counts["error"] else 0
 
 
-def _show(output: Output, remarks: tuple[Remark, ...], summary: str) -> None:
+def _show(output: Output, remarks: tuple[LintMessage, ...], summary: str) -> None:
     """A line is a line, however long, for grep and editors; styled on a terminal only."""
     if not output.answers.is_terminal:
         lines = ["".join(_head(each)) + _below_it(each, output) for each in remarks]
@@ -194,7 +203,7 @@ def _show(output: Output, remarks: tuple[Remark, ...], summary: str) -> None:
     output.answers.print(Text(summary, style="bold"))
 
 
-def _row(remark: Remark) -> dict[str, object]:
+def _row(remark: LintMessage) -> dict[str, object]:
     return {
         "file": remark.file,
         "line": remark.line or None,
@@ -208,12 +217,12 @@ def _row(remark: Remark) -> dict[str, object]:
     }
 
 
-def _head(remark: Remark) -> tuple[str, str, str]:
+def _head(remark: LintMessage) -> tuple[str, str, str]:
     key = f"{_shown(remark.key)}: " if remark.key else ""
     return f"{_shown(remark.place)}: ", remark.severity, f": {key}{_shown(remark.what)}"
 
 
-def _below_it(remark: Remark, output: Output) -> str:
+def _below_it(remark: LintMessage, output: Output) -> str:
     fix = f"\n    fix: {_shown(remark.fix)}" if remark.fix else ""
     source = f"; source: {remark.rule.source}" if output.verbose else ""
     return f"\n    why: {remark.rule.reason}{fix}\n    rule: {remark.rule.name}{source}"

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from iotrial.keep.entry import Conflict, Entry, Wins
+from iotrial.keep.entry import KeptSetting, SettingConflict, Wins
 from iotrial.keep.native import NativeFile
 from iotrial.look.machine import writers
 from iotrial.model.host import Reader
 from iotrial_lint.machine import sheets_of
-from iotrial_lint.rule import Family, Kind, Setting, Sheet
+from iotrial_lint.rule import ConfigFile, ConfigSetting, Family, Kind
 
 _PLACES: dict[str, tuple[Family, Kind]] = {
     "sysctl.": ("sysctl", "sysctl"),
@@ -39,11 +39,11 @@ _WRITERS = {
 
 
 def conflicts(
-    entries: Iterable[Entry],
+    entries: Iterable[KeptSetting],
     files: Sequence[NativeFile],
-    sheets: Sequence[Sheet],
+    sheets: Sequence[ConfigFile],
     writers: Iterable[str] = (),
-) -> tuple[Conflict, ...]:
+) -> tuple[SettingConflict, ...]:
     """Of all entries, in their order.  ``sheets`` are the host's files in the order they are
     read, ``writers`` programs at work such as ``tuned (pid 812)``."""
     at_work = tuple(writers)
@@ -59,8 +59,8 @@ def conflicts(
 
 
 def _of_files(
-    entry: Entry, files: Sequence[NativeFile], sheets: Sequence[Sheet]
-) -> Iterator[Conflict]:
+    entry: KeptSetting, files: Sequence[NativeFile], sheets: Sequence[ConfigFile]
+) -> Iterator[SettingConflict]:
     place = _place(entry)
     ours = next((each.path for each in files if entry in each.entries), "")
     if place is None or not ours:
@@ -72,12 +72,12 @@ def _of_files(
                 continue
             later = _key(sheet.file) > _key(ours)
             wins: Wins = ("perhaps" if kind == "udev" else "theirs") if later else "ours"
-            yield Conflict(
+            yield SettingConflict(
                 str(entry), f"{sheet.file}:{each.line}", each.value, wins, _advice(kind, wins)
             )
 
 
-def _place(entry: Entry) -> tuple[Family, Kind, str] | None:
+def _place(entry: KeptSetting) -> tuple[Family, Kind, str] | None:
     for start, (family, kind) in _PLACES.items():
         if entry.tunable.startswith(start):
             name = entry.tunable.removeprefix(start)
@@ -98,7 +98,7 @@ def _advice(kind: Kind, wins: Wins) -> str:
     return "It is read later: take its line out, or change it."
 
 
-def _of_tuned(entry: Entry, sheets: Sequence[Sheet]) -> Iterator[Conflict]:
+def _of_tuned(entry: KeptSetting, sheets: Sequence[ConfigFile]) -> Iterator[SettingConflict]:
     place = _place(entry)
     if place is None:
         return
@@ -106,7 +106,7 @@ def _of_tuned(entry: Entry, sheets: Sequence[Sheet]) -> Iterator[Conflict]:
     for sheet in sheets:
         for each in sheet.of(family) if sheet.kind == "tuned" else ():
             if each.name == name and each.value != entry.value:
-                yield Conflict(
+                yield SettingConflict(
                     str(entry),
                     f"{sheet.file}:{each.line}",
                     each.value,
@@ -115,7 +115,7 @@ def _of_tuned(entry: Entry, sheets: Sequence[Sheet]) -> Iterator[Conflict]:
                 )
 
 
-def _tuned_advice(family: Family, setting: Setting) -> str:
+def _tuned_advice(family: Family, setting: ConfigSetting) -> str:
     if family == "sysctl":
         return "tuned reads sysctl.d again after its profile, unless reapply_sysctl = 0."
     return (
@@ -124,16 +124,16 @@ def _tuned_advice(family: Family, setting: Setting) -> str:
     )
 
 
-def _of_programs(entry: Entry, writers: Iterable[str]) -> Iterator[Conflict]:
+def _of_programs(entry: KeptSetting, writers: Iterable[str]) -> Iterator[SettingConflict]:
     for writer in writers:
         starts, advice = _WRITERS.get(writer.partition(" ")[0], ((), ""))
         if entry.tunable.startswith(starts or ("\0",)):
-            yield Conflict(str(entry), writer, "", "perhaps", advice)
+            yield SettingConflict(str(entry), writer, "", "perhaps", advice)
 
 
 def conflicts_on(
-    host: Reader, entries: Iterable[Entry], files: Sequence[NativeFile]
-) -> tuple[Conflict, ...]:
+    host: Reader, entries: Iterable[KeptSetting], files: Sequence[NativeFile]
+) -> tuple[SettingConflict, ...]:
     """:func:`conflicts` with what lies on a host and works there.  Only reads."""
     sheets, _ = sheets_of(host)
     return conflicts(entries, files, sheets, writers(host))

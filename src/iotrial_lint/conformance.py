@@ -8,7 +8,7 @@ from iotrial.conformance import GARBAGE, named, says
 from iotrial.plugins import Plugin
 from iotrial_lint.parsers import parsed
 from iotrial_lint.rule import KINDS as SHEETS
-from iotrial_lint.rule import SEVERITIES, Scene
+from iotrial_lint.rule import SEVERITIES, LintContext
 
 
 def of_lint(plugin: Plugin) -> Iterator[str]:
@@ -25,9 +25,9 @@ def of_lint(plugin: Plugin) -> Iterator[str]:
             continue
         sheets = [parsed(kind, data, "file") for data in GARBAGE]
         for sheet in sheets:
-            tuple(rule.judge(sheet, Scene(sheets=tuple(sheets))))
+            tuple(rule.judge(sheet, LintContext(sheets=tuple(sheets))))
         empty = parsed(kind, b"", "file")
-        if not empty.complaints and tuple(rule.judge(empty, Scene())):
+        if not empty.complaints and tuple(rule.judge(empty, LintContext())):
             yield f"it speaks of an empty file of kind {kind}"
     if rule.of_host:
-        tuple(rule.host(Scene()))
+        tuple(rule.host(LintContext()))

@@ -7,27 +7,27 @@ from dataclasses import replace
 
 from iotrial_lint.rule import (
     SEVERITIES,
-    Entry,
+    ConfigFile,
+    ConfigLine,
+    ConfigSetting,
     Kind,
-    Remark,
+    LintContext,
+    LintMessage,
     Rule,
-    Said,
-    Scene,
-    Setting,
+    RuleMessage,
     Severity,
-    Sheet,
 )
 from iotrial_lint.rules import rules
 
 
-def judged(sheets: Sequence[Sheet], scene: Scene) -> tuple[Remark, ...]:
+def judged(sheets: Sequence[ConfigFile], scene: LintContext) -> tuple[LintMessage, ...]:
     """What all rules say of files that have nothing to do with each other, by file and line."""
     return tuple(
         remark for sheet in sheets for remark in in_order(_of_sheet(sheet, scene, rules().values()))
     )
 
 
-def judged_host(scene: Scene) -> tuple[Remark, ...]:
+def judged_host(scene: LintContext) -> tuple[LintMessage, ...]:
     """What all rules say of a running host: of each file by itself, of what wins of all of them
     together, and of what is in force."""
     alone = [rule for rule in rules().values() if not rule.together]
@@ -42,18 +42,18 @@ def judged_host(scene: Scene) -> tuple[Remark, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def in_order(remarks: Iterable[Remark]) -> list[Remark]:
+def in_order(remarks: Iterable[LintMessage]) -> list[LintMessage]:
     """By line, and the gravest first."""
     return sorted(remarks, key=lambda each: (each.line, SEVERITIES.index(each.severity)))
 
 
-def counted(remarks: Iterable[Remark]) -> dict[Severity, int]:
+def counted(remarks: Iterable[LintMessage]) -> dict[Severity, int]:
     """How many of each severity."""
     found = [remark.severity for remark in remarks]
     return {severity: found.count(severity) for severity in SEVERITIES}
 
 
-def _of_sheet(sheet: Sheet, scene: Scene, wanted: Iterable[Rule]) -> list[Remark]:
+def _of_sheet(sheet: ConfigFile, scene: LintContext, wanted: Iterable[Rule]) -> list[LintMessage]:
     return in_order(
         _remark(rule, sheet.file, said)
         for rule in wanted
@@ -62,11 +62,13 @@ def _of_sheet(sheet: Sheet, scene: Scene, wanted: Iterable[Rule]) -> list[Remark
     )
 
 
-def _remark(rule: Rule, file: str, said: Said) -> Remark:
-    return Remark(said.file or file, said.line, said.key, said.what, said.fix or rule.fix, rule)
+def _remark(rule: Rule, file: str, said: RuleMessage) -> LintMessage:
+    return LintMessage(
+        said.file or file, said.line, said.key, said.what, said.fix or rule.fix, rule
+    )
 
 
-def merged(sheets: Sequence[Sheet]) -> Iterator[Sheet]:
+def merged(sheets: Sequence[ConfigFile]) -> Iterator[ConfigFile]:
     """For each kind that is read together (sysctl, modprobe) one sheet of what all its files say,
     in order; every other sheet as it is."""
     for kind in ("sysctl", "modprobe"):
@@ -76,17 +78,17 @@ def merged(sheets: Sequence[Sheet]) -> Iterator[Sheet]:
     yield from (sheet for sheet in sheets if sheet.kind not in ("sysctl", "modprobe"))
 
 
-def _one(kind: Kind, sheets: Sequence[Sheet]) -> Sheet:
+def _one(kind: Kind, sheets: Sequence[ConfigFile]) -> ConfigFile:
     settings = tuple(
         replace(each, entry=_placed(each.entry, sheet.file))
         for sheet in sheets
         for each in sheet.settings
     )
-    wins: dict[str, Setting] = {each.name: each for each in settings}
+    wins: dict[str, ConfigSetting] = {each.name: each for each in settings}
     kept = tuple(each for each in settings if wins[each.name] is each)
     entries = tuple(_placed(entry, sheet.file) for sheet in sheets for entry in sheet.entries)
-    return Sheet(kind, sheets[-1].file, entries, kept)
+    return ConfigFile(kind, sheets[-1].file, entries, kept)
 
 
-def _placed(entry: Entry, file: str) -> Entry:
+def _placed(entry: ConfigLine, file: str) -> ConfigLine:
     return replace(entry, file=file)

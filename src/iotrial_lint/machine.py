@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from iotrial.errors import FileRefused
 from iotrial.model.host import Reader
-from iotrial.model.step import Answer, Look, Probe
+from iotrial.model.step import Probe, Read, StepResult
 from iotrial.tunables.sysctl import path as sysctl_path
 from iotrial_lint.known import version
 from iotrial_lint.parsers import kind_of, parsed
 from iotrial_lint.parsers.kernel import included_profiles
-from iotrial_lint.rule import NEWEST, Disk, Kind, Scene, Sheet, Version, whole
+from iotrial_lint.rule import NEWEST, ConfigFile, HostDisk, Kind, LintContext, Version, whole
 
 _FOLDERS: Mapping[str, tuple[str, ...]] = {
     name: tuple(f"{root}/{name}" for root in roots)
@@ -40,17 +40,19 @@ _QUEUE = ("scheduler", "nr_requests", "read_ahead_kb", "rotational")
 _MODULES = 64  # asked of modinfo at most
 
 
-def scene_of(host: Reader, sheets: Sequence[Sheet], *, kernel: Version = NEWEST) -> Scene:
+def scene_of(
+    host: Reader, sheets: Sequence[ConfigFile], *, kernel: Version = NEWEST
+) -> LintContext:
     """What is known of ``host`` for judging files: its kernel, parameters, modules and memory.
 
     With a ``kernel`` given the files are meant for another machine: nothing is asked of this one.
     """
     if kernel != NEWEST:
-        return Scene(kernel=kernel, sheets=tuple(sheets))
+        return LintContext(kernel=kernel, sheets=tuple(sheets))
     said = _read(host, ("/proc/sys/kernel/osrelease", "/proc/meminfo", "/proc/self/mounts"))
     release, memory, mounts = said.values()
     there, absent = _there(host, sheets)
-    return Scene(
+    return LintContext(
         kernel=version(release) or NEWEST,
         there=there,
         absent=absent,
@@ -62,14 +64,14 @@ def scene_of(host: Reader, sheets: Sequence[Sheet], *, kernel: Version = NEWEST)
     )
 
 
-def host_scene(host: Reader, *, kernel: Version = NEWEST) -> Scene:
+def host_scene(host: Reader, *, kernel: Version = NEWEST) -> LintContext:
     """All of a running host: its files, in the order they are read, and what is in force."""
     sheets, unread = sheets_of(host)
     scene = scene_of(host, sheets, kernel=kernel)
     return replace(scene, disks=_disks(host), unread=unread)
 
 
-def sheets_of(host: Reader) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
+def sheets_of(host: Reader) -> tuple[tuple[ConfigFile, ...], tuple[str, ...]]:
     """The files, and the names of those that we may not read."""
     paths = [path for name in _FOLDERS for path in _listed(host, _FOLDERS[name])]
     active = "/etc/tuned/active_profile"
@@ -89,7 +91,7 @@ def sheets_of(host: Reader) -> tuple[tuple[Sheet, ...], tuple[str, ...]]:
     return (*found, *_tuned(host, profiles)), unread
 
 
-def _sheet(kind: Kind, path: str, text: str) -> Sheet:
+def _sheet(kind: Kind, path: str, text: str) -> ConfigFile:
     return parsed(kind, text.encode("utf-8", "surrogateescape"), path)
 
 
@@ -103,9 +105,9 @@ def _listed(host: Reader, folders: Iterable[str]) -> list[str]:
     return [found[name] for name in sorted(found)]
 
 
-def _tuned(host: Reader, profiles: Iterable[str]) -> tuple[Sheet, ...]:
+def _tuned(host: Reader, profiles: Iterable[str]) -> tuple[ConfigFile, ...]:
     """The active profiles and those that they include, the included first."""
-    found: dict[str, Sheet] = {}
+    found: dict[str, ConfigFile] = {}
     wanted = list(profiles)
     for _ in range(_DEEP):
         fresh = [name for name in wanted if name not in found and "/" not in name]
@@ -122,7 +124,7 @@ def _tuned(host: Reader, profiles: Iterable[str]) -> tuple[Sheet, ...]:
     return tuple(reversed(found.values()))
 
 
-def _there(host: Reader, sheets: Iterable[Sheet]) -> tuple[dict[str, str], frozenset[str]]:
+def _there(host: Reader, sheets: Iterable[ConfigFile]) -> tuple[dict[str, str], frozenset[str]]:
     """Kernel parameters that files name: those this host has, with their values, and the others."""
     names = {each.name for sheet in sheets for each in sheet.of("sysctl")}
     plain = sorted(name for name in names if re.fullmatch(r"[\w./-]+", name) and ".." not in name)
@@ -140,7 +142,7 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
 _FORBIDDEN = (errno.EACCES, errno.EPERM)
 
 
-def _modules(host: Reader, sheets: Iterable[Sheet]) -> dict[str, frozenset[str]]:
+def _modules(host: Reader, sheets: Iterable[ConfigFile]) -> dict[str, frozenset[str]]:
     """Parameters of the modules that files give some to, as modinfo says."""
     named = {each.name.partition(".")[0] for sheet in sheets for each in sheet.of("module")}
     found: dict[str, frozenset[str]] = {}
@@ -152,7 +154,7 @@ def _modules(host: Reader, sheets: Iterable[Sheet]) -> dict[str, frozenset[str]]
     return found
 
 
-def _disks(host: Reader) -> tuple[Disk, ...]:
+def _disks(host: Reader) -> tuple[HostDisk, ...]:
     names = [name for name in _names(host, "/sys/block") if not name.startswith(("loop", "ram"))]
     files = (*(f"queue/{name}" for name in _QUEUE), "device/queue_depth", "dm/uuid")
     said = _read(host, [f"/sys/block/{name}/{file}" for name in names for file in files])
@@ -164,11 +166,11 @@ def _disks(host: Reader) -> tuple[Disk, ...]:
         queue = {each: said[f"{at}/queue/{each}"].strip() for each in _QUEUE}
         depth = said[f"{at}/device/queue_depth"].strip()
         uuid = said[f"{at}/dm/uuid"].strip()
-        found.append(Disk(name, queue, whole(depth) or 0, slaves.get(name, ()), uuid))
+        found.append(HostDisk(name, queue, whole(depth) or 0, slaves.get(name, ()), uuid))
     return tuple(found)
 
 
-def _multipath(host: Reader, sheets: Iterable[Sheet]) -> Version:
+def _multipath(host: Reader, sheets: Iterable[ConfigFile]) -> Version:
     """The release of multipath-tools, where a file is for it; () where it is not installed."""
     if all(each.kind != "multipath" for each in sheets):
         return ()
@@ -185,8 +187,8 @@ def _read(host: Reader, paths: Iterable[str]) -> dict[str, str]:
     return {path: answer.raw.decode("utf-8", "replace") for path, answer in answers}
 
 
-def _asked(host: Reader, paths: Iterable[str]) -> tuple[Answer, ...]:
-    return host.batch([Look(Probe(path)) for path in paths])
+def _asked(host: Reader, paths: Iterable[str]) -> tuple[StepResult, ...]:
+    return host.batch([Read(Probe(path)) for path in paths])
 
 
 def _names(host: Reader, folder: str) -> list[str]:

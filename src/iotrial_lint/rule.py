@@ -5,7 +5,7 @@ A *setting* is an entry in the words that all files share, so that a rule about 
 need not know whether it stood in a sysctl file, in a udev rule or in a tuned profile.
 
 A function with :func:`rule` or :func:`host_rule` is a rule.  It never calls a host.  It judges a
-sheet (or all that a host has in force) in the light of a :class:`Scene`: what is known of the
+sheet (or all that a host has in force) in the light of a :class:`LintContext`: what is known of the
 kernel and the machine.
 """
 
@@ -23,7 +23,7 @@ Family = Literal["sysctl", "queue", "module", "cmdline"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConfigLine:
     """What a line says.  ``line`` counts from 1; ``section`` is where it stands, from the outside
     in (``devices``, ``device``); ``sign`` what stands between key and value; ``part`` what stands
     in braces behind a key of udev's; ``group`` tells entries that belong together (a udev rule, a
@@ -45,13 +45,13 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class ConfigSetting:
     """A value that a file gives to something.  ``name`` is a key of sysctl (with dots), a file
     below ``queue/``, ``MODULE.PARAMETER``, or a word of the kernel's command line; ``on`` is what
     is known of the device (``dm``: a device-mapper device); ``how`` how it is written (``echo``:
     by a shell that udev starts; ``bound``: only where what is there is less, or more)."""
 
-    entry: Entry
+    entry: ConfigLine
     family: Family
     name: str
     value: str
@@ -64,7 +64,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Complaint:
+class SyntaxProblem:
     """What cannot be parsed: the line, and what is wrong with it."""
 
     line: int
@@ -72,27 +72,27 @@ class Complaint:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class ConfigFile:
     """One file, parsed.  ``sections`` are those that it opens, with their lines."""
 
     kind: Kind
     file: str = ""
-    entries: tuple[Entry, ...] = ()
-    settings: tuple[Setting, ...] = ()
-    complaints: tuple[Complaint, ...] = ()
+    entries: tuple[ConfigLine, ...] = ()
+    settings: tuple[ConfigSetting, ...] = ()
+    complaints: tuple[SyntaxProblem, ...] = ()
     sections: tuple[tuple[int, str], ...] = ()
 
-    def of(self, family: Family) -> tuple[Setting, ...]:
+    def of(self, family: Family) -> tuple[ConfigSetting, ...]:
         """Its settings of a family, in the order they are written."""
         return tuple(each for each in self.settings if each.family == family)
 
-    def last(self, family: Family) -> dict[str, Setting]:
+    def last(self, family: Family) -> dict[str, ConfigSetting]:
         """By name, the setting that wins: the last one."""
         return {each.name: each for each in self.of(family)}
 
-    def groups(self) -> tuple[tuple[Entry, ...], ...]:
+    def groups(self) -> tuple[tuple[ConfigLine, ...], ...]:
         """Entries that belong together, in order."""
-        found: dict[int, list[Entry]] = {}
+        found: dict[int, list[ConfigLine]] = {}
         for entry in self.entries:
             found.setdefault(entry.group, []).append(entry)
         return tuple(map(tuple, found.values()))
@@ -128,7 +128,7 @@ NEWEST: Version = (9999,)
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class HostDisk:
     """A block device of a running host: its queue's files by name, ``device/queue_depth`` (0:
     none), what it is made of, and its device-mapper UUID."""
 
@@ -140,7 +140,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class LintContext:
     """What is known beside the file.
 
     ``kernel`` the version it is judged for; ``there`` sysctls that were looked for and are on this
@@ -158,13 +158,13 @@ class Scene:
     memory: int = 0
     memory_mounts: tuple[str, ...] = ()
     multipath: Version = ()
-    disks: tuple[Disk, ...] = ()
-    sheets: tuple[Sheet, ...] = ()
+    disks: tuple[HostDisk, ...] = ()
+    sheets: tuple[ConfigFile, ...] = ()
     unread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RuleMessage:
     """What a rule says of one place: the ``line``, the ``key`` it is about, ``what`` is wrong with
     it, and what to write instead where there is such a thing (``fix``)."""
 
@@ -176,7 +176,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Remark:
+class LintMessage:
     """What lint says: a rule's words, with the file and the rule."""
 
     file: str
@@ -195,15 +195,15 @@ class Remark:
         return f"{self.file}:{self.line}" if self.line else self.file
 
 
-Judge = Callable[[Sheet, Scene], Iterable[Said]]
-HostJudge = Callable[[Scene], Iterable[Said]]
+Judge = Callable[[ConfigFile, LintContext], Iterable[RuleMessage]]
+HostJudge = Callable[[LintContext], Iterable[RuleMessage]]
 
 
-def _nothing(_sheet: Sheet, _scene: Scene) -> Iterable[Said]:
+def _nothing(_sheet: ConfigFile, _scene: LintContext) -> Iterable[RuleMessage]:
     return ()
 
 
-def _nothing_of_host(_scene: Scene) -> Iterable[Said]:
+def _nothing_of_host(_scene: LintContext) -> Iterable[RuleMessage]:
     return ()
 
 
@@ -271,19 +271,19 @@ def host_rule(  # noqa: PLR0913 (a rule's words)
     return made
 
 
-def at(where: Entry | Setting, what: str, fix: str = "") -> Said:
+def at(where: ConfigLine | ConfigSetting, what: str, fix: str = "") -> RuleMessage:
     """Say something of an entry or a setting."""
-    entry = where.entry if isinstance(where, Setting) else where
-    key = shown(where) if isinstance(where, Setting) else named(entry)
-    return Said(entry.line, key, what, fix, entry.file)
+    entry = where.entry if isinstance(where, ConfigSetting) else where
+    key = shown(where) if isinstance(where, ConfigSetting) else named(entry)
+    return RuleMessage(entry.line, key, what, fix, entry.file)
 
 
-def named(entry: Entry) -> str:
+def named(entry: ConfigLine) -> str:
     """An entry's key as it is written."""
     return f"{entry.key}{{{entry.part}}}" if entry.part else entry.key
 
 
-def shown(setting: Setting) -> str:
+def shown(setting: ConfigSetting) -> str:
     """A setting's name as people write it."""
     return f"queue/{setting.name}" if setting.family == "queue" else setting.name
 
@@ -298,7 +298,7 @@ def whole(text: str) -> int | None:
     return int(text) if plain else None
 
 
-def since(scene: Scene, *version: int) -> bool:
+def since(scene: LintContext, *version: int) -> bool:
     """Whether the kernel is of this version or a newer one."""
     return scene.kernel >= version
 

@@ -19,17 +19,18 @@ from typing import Any, Literal
 MIB = 2**20
 
 
-class Failed(Exception):
+class CaseFailed(Exception):
     """What is checked is not so: raised in a case, by it or by the step it yielded."""
 
 
-class NotHere(Exception):
+class CaseNotRun(Exception):
     """The case finds that it cannot be done here: it is *not run*, for this reason."""
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Run a command to its end, on the host number ``on``.  The answer is what it :class:`Said`.
+class RunCommand:
+    """Run a command to its end, on the host number ``on``.  The answer is a
+    :class:`CommandResult`.
 
     It fails the case when it does not end ``within`` so many seconds (it is killed then), or with
     an exit status that is not one of ``exits`` (None: any will do).
@@ -43,9 +44,9 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
-    """Start a command and go on.  The answer is :class:`Started`.  It is killed after ``within``
-    seconds at the latest, and at the end of the case."""
+class StartCommand:
+    """Start a command and go on.  The answer is :class:`StartedCommand`.  It is killed after
+    ``within`` seconds at the latest, and at the end of the case."""
 
     argv: tuple[str, ...]
     on: int = 0
@@ -53,23 +54,23 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
-    """Wait for the end of what was started; else as :class:`Run`."""
+class JoinCommand:
+    """Wait for the end of what was started; else as :class:`RunCommand`."""
 
-    started: Started
+    started: StartedCommand
     within: float = 60.0
     exits: tuple[int, ...] | None = (0,)
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class WaitSeconds:
     """Let so many seconds pass."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Undo:
+class OweUndo:
     """From now on ``argv`` is owed to the host ``on``: it is run when the case is over, whatever
     happens, the last one first; also when we are killed.  Say it *before* what it undoes is made.
 
@@ -82,7 +83,7 @@ class Undo:
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class MountDevice:
     """Mount a device at a new folder, both owed.  The answer is the folder."""
 
     device: str
@@ -92,7 +93,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class LoseHost:
     """Run a command after which the host ``on`` is expected to be gone (its power is cut, its link
     taken down).  It fails the case when the host still answers after ``within`` seconds."""
 
@@ -102,7 +103,7 @@ class Lose:
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class AwaitHost:
     """Wait until a host that was lost can be reached again."""
 
     on: int = 0
@@ -110,19 +111,29 @@ class Return:
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class AddNote:
     """Keep a sentence among the evidence."""
 
     text: str
 
 
-Step = Run | Start | Join | Pause | Undo | Mount | Lose | Return | Note
+Step = (
+    RunCommand
+    | StartCommand
+    | JoinCommand
+    | WaitSeconds
+    | OweUndo
+    | MountDevice
+    | LoseHost
+    | AwaitHost
+    | AddNote
+)
 Script = Generator[Step, Any, None]
 """What the ``steps`` of a case gives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandResult:
     """What a command came to.  ``exit`` is its status, or minus the signal that ended it;
     ``seconds`` how long it took; ``late`` whether it was ended because its time was over."""
 
@@ -141,7 +152,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartedCommand:
     """A command that was started: ``number`` is for the runner."""
 
     number: int
@@ -150,7 +161,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class CaseHost:
     """What a case is told of a host: its name, its kernel's version, and its scratch ``devices``:
     nodes of block devices that hold nothing, at least as large as the case needs them."""
 
@@ -160,10 +171,10 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class CaseContext:
     """Where a case is played.  ``token`` is a word that nothing else here has in its name."""
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[CaseHost, ...]
     token: str
 
     @property
@@ -177,7 +188,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class CaseNeeds:
     """What must be there, else the case is *not run*, and every reason is said.
 
     ``commands`` and ``modules`` (loaded, built in or to be had) on each host; ``paths`` that
@@ -231,8 +242,8 @@ class Case:
 
     name: str
     title: str
-    steps: Callable[[Scene], Script]
-    needs: Needs = field(default_factory=Needs)
+    steps: Callable[[CaseContext], Script]
+    needs: CaseNeeds = field(default_factory=CaseNeeds)
     announces: tuple[str, ...] = ()
     limit: float = 1200.0
     source: str = ""
@@ -241,15 +252,15 @@ class Case:
 def case(  # noqa: PLR0913 (a case's words)
     name: str,
     title: str,
-    needs: Needs = Needs(),
+    needs: CaseNeeds = CaseNeeds(),
     *,
     announces: tuple[str, ...] = (),
     limit: float = 1200.0,
     source: str = "",
-) -> Callable[[Callable[[Scene], Script]], Case]:
+) -> Callable[[Callable[[CaseContext], Script]], Case]:
     """The function is what a case does; all else is as in :class:`Case`."""
 
-    def made(steps: Callable[[Scene], Script]) -> Case:
+    def made(steps: Callable[[CaseContext], Script]) -> Case:
         return Case(name, title, steps, needs, announces, limit, source)
 
     return made
@@ -271,7 +282,7 @@ class Suite:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFailure:
     """A failure that is known: of which ``case`` ('': a false alarm of the kernel's, a line of its
     log that is no trouble whatever the case), on which versions (``tool`` '': the kernel's;
     from ``since`` to before ``until``, empty: no bound), ``says`` what its reason must hold, and
@@ -296,7 +307,7 @@ STATES: tuple[State, ...] = ("pass", "fail", "known failure", "not run")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandRecord:
     """A command that was run for a case: evidence.
 
     ``phase``: ``prepare``, ``steps`` or ``clean-up``.  ``at`` is when it began (Unix time),
@@ -321,7 +332,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CaseResult:
     """What one case came to, once.
 
     ``case`` is its id (``md/create``), ``round`` counts repetitions from 1.  ``reasons`` say why it
@@ -364,7 +375,7 @@ class Result:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostVersions:
     """A host that cases were run on: its kernel (``uname -r``) and the versions of the tools that
     matter, as they say them."""
 
@@ -375,7 +386,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResults:
     """All of it: a session's results and, of each case, the last time before.
 
     ``suites`` are names and titles; ``last`` maps a case's id to its newest result in an earlier
@@ -384,14 +395,14 @@ class Checked:
     """
 
     suites: tuple[tuple[str, str], ...]
-    machines: tuple[Machine, ...]
-    results: tuple[Result, ...]
+    machines: tuple[HostVersions, ...]
+    results: tuple[CaseResult, ...]
     started: float = 0.0
-    last: Mapping[str, Result] = field(default_factory=dict)
+    last: Mapping[str, CaseResult] = field(default_factory=dict)
     last_from: str = ""
     seed: int | None = None
     stopped: str = ""
-    commands: Mapping[tuple[str, int], tuple[Command, ...]] = field(default_factory=dict)
+    commands: Mapping[tuple[str, int], tuple[CommandRecord, ...]] = field(default_factory=dict)
     logs: Mapping[tuple[str, int], str] = field(default_factory=dict)
     undone: tuple[tuple[str, int], ...] = ()
 
@@ -401,7 +412,7 @@ class Checked:
         return {state: states.count(state) for state in STATES}
 
     @property
-    def mended(self) -> tuple[Result, ...]:
+    def mended(self) -> tuple[CaseResult, ...]:
         return tuple(each for each in self.results if each.mended)
 
     @property
@@ -434,7 +445,7 @@ class Checked:
             "results": [self._row(each) for each in self.results],
         }
 
-    def _row(self, each: Result) -> dict[str, Any]:
+    def _row(self, each: CaseResult) -> dict[str, Any]:
         last = self.last.get(each.case)
         return {
             "case": each.case,

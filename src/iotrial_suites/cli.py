@@ -12,7 +12,7 @@ from rich.text import Text
 from iotrial.cli.complete import of_devices, of_suites
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 
 if TYPE_CHECKING:
     from iotrial_suites.case import Case, Suite
@@ -100,7 +100,14 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo IOTRIAL check scheduler
       iotrial check md --on root@box7 --repeat 10 --shuffle
     """
-    from iotrial_suites.cli_session import Given, Wish, armed, execute, named, resumed
+    from iotrial_suites.cli_session import (
+        ScratchResources,
+        SessionRequest,
+        armed,
+        execute,
+        named,
+        resumed,
+    )
     from iotrial_suites.suites import chosen, suites
 
     if listing:
@@ -110,10 +117,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             raise UsageError(
                 "which suite?", advice=f"There are: {', '.join(suites())}; --list says more."
             )
-        wish = Wish(chosen(suite), repeat or 1, _seed(shuffle), hosts)
+        wish = SessionRequest(chosen(suite), repeat or 1, _seed(shuffle), hosts)
     else:
         wish = resumed(resume, anew=bool(suite or hosts or out or repeat or shuffle))
-    given = Given(armed(devices, destroys, wish.hosts), named(losable, wish.hosts))
+    given = ScratchResources(armed(devices, destroys, wish.hosts), named(losable, wish.hosts))
     return execute(output, wish, given, out=out, resume=resume)
 
 
@@ -151,7 +158,7 @@ def _list(output: Output, cases: tuple[tuple[Suite, Case], ...]) -> int:
         }
     )
     for name, suite in suites.items():
-        table = Sheet()
+        table = TextTable()
         for of, case in cases:
             if of is suite:
                 needs = ", ".join(case.needs.words())

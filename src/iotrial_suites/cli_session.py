@@ -20,22 +20,22 @@ from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import read_reports, restore
 from iotrial.hosts.login import login
 from iotrial.hosts.places import journal_folder
-from iotrial.model.event import Said
+from iotrial.model.event import Message
 from iotrial.model.host import Host
 from iotrial.model.hostlist import expanded
-from iotrial.model.study import Place
-from iotrial.model.target import Aim, Target
+from iotrial.model.study import StudyHost
+from iotrial.model.target import PreparedTarget, Target
 from iotrial.plan.inventory import check_ways
 from iotrial_suites import report
-from iotrial_suites.case import Case, Checked, Result, Suite
-from iotrial_suites.session.case import Party, Venue, machine_of
+from iotrial_suites.case import Case, CaseResult, CheckResults, Suite
+from iotrial_suites.session.case import CaseEnvironment, CaseHosts, machine_of
 from iotrial_suites.session.evidence import swept
 from iotrial_suites.session.session import (
     CaseBegan,
     CaseEnded,
     CheckEvent,
-    Header,
-    Session,
+    CheckSession,
+    SessionHeader,
     Turn,
     begin,
     checked,
@@ -53,7 +53,7 @@ STYLE = {"pass": "green", "fail": "bold red", "known failure": "yellow", "not ru
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SessionRequest:
     """What is asked for: cases with their suites, how often, in which order, on which hosts (as
     ssh takes them; none: this machine)."""
 
@@ -72,14 +72,14 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ScratchResources:
     """What cases may do harm to: these disks, and these hosts (by name)."""
 
     targets: tuple[Target, ...] = ()
     losable: frozenset[str] = frozenset()
 
 
-def resumed(folder: Path, *, anew: bool) -> Wish:
+def resumed(folder: Path, *, anew: bool) -> SessionRequest:
     """What the session in a folder was asked for.  Raises UsageError where it is said ``anew``, or
     where its results cannot be written, and StudyError where the folder, which may be a stranger's,
     names an ssh configuration that does more than reach its hosts."""
@@ -96,7 +96,7 @@ def resumed(folder: Path, *, anew: bool) -> Wish:
             f" {as_root()} check --resume {folder}",
         )
     check_ways((way, way) for way in header.ways if way not in ("local", "localhost"))
-    return Wish(chosen(header.cases), header.rounds, header.seed, header.ways)
+    return SessionRequest(chosen(header.cases), header.rounds, header.seed, header.ways)
 
 
 def armed(
@@ -142,8 +142,8 @@ def named(losable: Sequence[str], hosts: Sequence[str]) -> frozenset[str]:
 
 def execute(
     output: Output,
-    wish: Wish,
-    given: Given,
+    wish: SessionRequest,
+    given: ScratchResources,
     *,
     out: Path | None,
     resume: Path | None,
@@ -160,7 +160,7 @@ def execute(
         hands = stack.enter_context(closing(_Hands(output, places, reach)))
         hands.hosts = [hands.reached(number) for number in range(len(places))]
         party = _party(wish, hands.hosts, given)
-        header = Header(
+        header = SessionHeader(
             tuple((suite.name, suite.title) for suite in wish.suites),
             tuple(name for name, _ in wish.ids),
             tuple(party.machines),
@@ -175,10 +175,10 @@ def execute(
                 begin(folder, header)
         interruption = stack.enter_context(Interruption())
         last_from, last = last_before(folder.absolute(), header_of(folder))
-        session = Session(
-            Venue(party, interruption, hands.renewed, false_alarms()),
+        session = CheckSession(
+            CaseEnvironment(party, interruption, hands.renewed, false_alarms()),
             folder,
-            _Terminal(output, Checked((), (), (), last=last, last_from=last_from)),
+            _Terminal(output, CheckResults((), (), (), last=last, last_from=last_from)),
             known_here(party.machines),
         )
         try:
@@ -199,11 +199,11 @@ def execute(
         return _code(found, session)
 
 
-def _named(header: Header) -> tuple[tuple[str, ...], float]:
+def _named(header: SessionHeader) -> tuple[tuple[str, ...], float]:
     return tuple(name for name, _ in header.suites), header.started
 
 
-def _places(hosts: Sequence[str]) -> tuple[Place, ...]:
+def _places(hosts: Sequence[str]) -> tuple[StudyHost, ...]:
     """One host each; a word with brackets means several.  Raises UsageError."""
     if not hosts:
         return (HERE,)
@@ -217,7 +217,7 @@ def _places(hosts: Sequence[str]) -> tuple[Place, ...]:
             found.append(HERE)
         else:
             _, name = login(way)
-            found.append(Place(name.rpartition("@")[2], way))
+            found.append(StudyHost(name.rpartition("@")[2], way))
     names_of = [place.name for place in found]
     for name in names_of:
         if names_of.count(name) > 1:
@@ -225,7 +225,7 @@ def _places(hosts: Sequence[str]) -> tuple[Place, ...]:
     return tuple(found)
 
 
-def _party(wish: Wish, hosts: list[Host], given: Given) -> Party:
+def _party(wish: SessionRequest, hosts: list[Host], given: ScratchResources) -> CaseHosts:
     """The hosts with the disks of each.  Raises TargetRefused: nothing has been written then."""
     tools = tuple(dict.fromkeys(tool for suite in wish.suites for tool in suite.tools))
     held: dict[str, tuple[Target, ...]] = {}
@@ -236,10 +236,10 @@ def _party(wish: Wish, hosts: list[Host], given: Given) -> Party:
             held[host.name] = (*held.get(host.name, ()), target)
             sizes[host.name, target.path] = aim.identity.size if aim.identity else 0
     machines = [machine_of(host, tools) for host in hosts]
-    return Party(hosts, machines, held, sizes, given.losable)
+    return CaseHosts(hosts, machines, held, sizes, given.losable)
 
 
-def _ready(host: Host, target: Target) -> Aim:
+def _ready(host: Host, target: Target) -> PreparedTarget:
     """Raises TargetRefused, with advice for checks: they have no targets but disks."""
     try:
         return ready_to_write(host, target)
@@ -257,8 +257,8 @@ class _Hands:
     of what was held of it before."""
 
     output: Output
-    places: Sequence[Place]
-    reach: Callable[[Place], AbstractContextManager[Host]]
+    places: Sequence[StudyHost]
+    reach: Callable[[StudyHost], AbstractContextManager[Host]]
     hosts: list[Host] = field(default_factory=list)
     _held: dict[int, ExitStack] = field(default_factory=dict)
 
@@ -297,11 +297,11 @@ class _Terminal:
     """A line a case, with how it went the last time."""
 
     output: Output
-    past: Checked
+    past: CheckResults
 
     def __call__(self, event: CheckEvent) -> None:
         match event:
-            case Said():
+            case Message():
                 self.output.note(event.text)
             case CaseBegan():
                 self._began(event.turn, event.number, event.of)
@@ -314,7 +314,7 @@ class _Terminal:
         if self.output.verbose:
             self.output.note(f"{number}/{of}  {name}{again} …")
 
-    def _ended(self, result: Result) -> None:
+    def _ended(self, result: CaseResult) -> None:
         line = Text(f"{report.SIGNS[result.state]:5} ", STYLE[result.state])
         line.append(f"{result.name:<36} ", "")
         line.append(f"{report.seconds(result.seconds):>8}", "")
@@ -326,7 +326,7 @@ class _Terminal:
             self.output.answer(Text(f"      {why}", "bold green" if result.mended else ""))
 
 
-def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:
+def _say(output: Output, found: CheckResults, paths: Sequence[Path]) -> None:
     files = {path.suffix.removeprefix("."): str(path) for path in paths}
     output.document({**found.as_dict(), "results_folder": str(paths[0].parent), "reports": files})
     output.answer(Text(report.summary(found), "bold"))
@@ -338,7 +338,7 @@ def _say(output: Output, found: Checked, paths: Sequence[Path]) -> None:
     output.note(f"report: {paths[0]}")
 
 
-def _code(found: Checked, session: Session) -> int:
+def _code(found: CheckResults, session: CheckSession) -> int:
     """The gravest wins, what is owed before all; where no case could be run it is no success.
     Raises OwedError, HostUnreachable."""
     if found.stopped:

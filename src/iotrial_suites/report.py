@@ -1,4 +1,4 @@
-"""Reports of checks: one value (:class:`~iotrial_suites.case.Checked`), several forms of it: a
+"""Reports of checks: one value (:class:`~iotrial_suites.case.CheckResults`), several forms of it: a
 document (a page, Markdown), JUnit XML and TAP.
 
 The document has results on top, and behind each its evidence: every command with what it said, and
@@ -28,16 +28,16 @@ from iotrial.model.step import spoken
 from iotrial.report import words
 from iotrial.report.blocks import (
     Block,
+    BulletList,
+    Collapsible,
     Column,
     Document,
-    Fold,
-    Items,
-    Only,
-    Pre,
+    Preformatted,
     Section,
-    Span,
+    ShapeOnly,
     Table,
     Text,
+    TextSpan,
     Words,
 )
 from iotrial.report.junit import text_of, timestamp
@@ -45,7 +45,7 @@ from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
 from iotrial.report.words import visible, visible_lines
 from iotrial.units import format_wait
-from iotrial_suites.case import Checked, Command, Result, State
+from iotrial_suites.case import CaseResult, CheckResults, CommandRecord, State
 
 SIGNS: dict[State, str] = {"pass": "ok", "fail": "FAIL", "known failure": "known", "not run": "—"}
 STYLES: Mapping[State, str] = {
@@ -57,7 +57,7 @@ STYLES: Mapping[State, str] = {
 """How each result looks, by its name in the style sheet."""
 
 
-def summary(checked: Checked) -> str:
+def summary(checked: CheckResults) -> str:
     """``14 passed, 1 failed, 2 not run, in 41 s``."""
     names: dict[State, str] = {
         "pass": "passed",
@@ -71,14 +71,14 @@ def summary(checked: Checked) -> str:
     return f"{', '.join(kept)}, in {format_wait(checked.seconds)}"
 
 
-def without_result(checked: Checked) -> tuple[str, ...]:
+def without_result(checked: CheckResults) -> tuple[str, ...]:
     """The cases that were not come to, or not to the end of."""
     return tuple(
         visible(case if turn == 1 else f"{case} (round {turn})") for case, turn in checked.undone
     )
 
 
-def last_time(checked: Checked, result: Result) -> str:
+def last_time(checked: CheckResults, result: CaseResult) -> str:
     """``last fail, 2.1 s``; '' without a last time."""
     last = checked.last.get(result.case)
     if last is None:
@@ -91,13 +91,13 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 100 else format_wait(value)  # noqa: PLR2004
 
 
-def changed(checked: Checked, result: Result) -> bool:
+def changed(checked: CheckResults, result: CaseResult) -> bool:
     """Whether it came to something else than the last time."""
     last = checked.last.get(result.case)
     return last is not None and last.state != result.state
 
 
-def lines(result: Result) -> tuple[str, ...]:
+def lines(result: CaseResult) -> tuple[str, ...]:
     """Why it came to that, a line each."""
     found = list(result.reasons)
     if result.mended:
@@ -107,7 +107,7 @@ def lines(result: Result) -> tuple[str, ...]:
     return tuple(visible(line) for line in found)
 
 
-def machines(checked: Checked) -> tuple[str, ...]:
+def machines(checked: CheckResults) -> tuple[str, ...]:
     """``disks-1: Linux 6.1.0-56-amd64, Debian …; mdadm - v4.2``."""
     return tuple(
         visible(
@@ -119,12 +119,12 @@ def machines(checked: Checked) -> tuple[str, ...]:
     )
 
 
-def state(of: State) -> Span:
+def state(of: State) -> TextSpan:
     """A result, as it looks."""
-    return Span(of, f"state {STYLES[of]}")
+    return TextSpan(of, f"state {STYLES[of]}")
 
 
-def ended(command: Command) -> str:
+def ended(command: CommandRecord) -> str:
     """How a command ended: ``exit 0``, ``killed after its time``."""
     if command.late:
         return "did not end in its time"
@@ -137,7 +137,7 @@ SHOWN = 2000
 """Characters of one output that stand on the page; the rest is in the evidence."""
 
 
-def document(checked: Checked) -> Document:
+def document(checked: CheckResults) -> Document:
     """All of it."""
     names = visible(", ".join(name for name, _ in checked.suites))
     return Document(
@@ -147,10 +147,12 @@ def document(checked: Checked) -> Document:
     )
 
 
-def _head(checked: Checked) -> Iterator[Block]:
-    yield Text(Span(f"{visible(summary(checked))}.", "strong"), "lead")
+def _head(checked: CheckResults) -> Iterator[Block]:
+    yield Text(TextSpan(f"{visible(summary(checked))}.", "strong"), "lead")
     for each in checked.mended:
-        yield Text(Span(f"{visible(each.name)} was known to fail, and passes.", "strong"), "known")
+        yield Text(
+            TextSpan(f"{visible(each.name)} was known to fail, and passes.", "strong"), "known"
+        )
     if checked.stopped:
         yield Text(f"Ended early: {visible(checked.stopped)}.", "fail")
     if undone := without_result(checked):
@@ -160,63 +162,63 @@ def _head(checked: Checked) -> Iterator[Block]:
         about.append(f"shuffled with seed {checked.seed}")
     if checked.last_from:
         about.append(f"the last time: {visible(checked.last_from)}")
-    yield Items(tuple(about))
+    yield BulletList(tuple(about))
 
 
-def _results(checked: Checked) -> Block:
+def _results(checked: CheckResults) -> Block:
     head = (Column("case"), Column("result"), Column("time", "n"), Column("last time"))
     return Table(head, tuple(_row(checked, each) for each in checked.results), "Results")
 
 
-def _row(checked: Checked, each: Result) -> tuple[Words, ...]:
+def _row(checked: CheckResults, each: CaseResult) -> tuple[Words, ...]:
     last = visible(last_time(checked, each).removeprefix("last "))
-    name = Span(visible(each.name), href=f"#{quote(each.anchor)}")
+    name = TextSpan(visible(each.name), href=f"#{quote(each.anchor)}")
     return (
-        (name, Span(visible(each.title), "small")),
+        (name, TextSpan(visible(each.title), "small")),
         state(each.state),
         seconds(each.seconds),
-        Span(last, "changed" if changed(checked, each) else "note") if last else "",
+        TextSpan(last, "changed" if changed(checked, each) else "note") if last else "",
     )
 
 
-def _case(checked: Checked, each: Result) -> Block:
+def _case(checked: CheckResults, each: CaseResult) -> Block:
     """Where there is nothing to say of a case but its result, Markdown has it in the table."""
     blocks: list[Block] = [Text(visible(each.title))]
     if why := lines(each):
-        blocks.append(Items(why))
+        blocks.append(BulletList(why))
     if each.folder:
-        link = Span(f"{visible(each.folder)}/", href=f"{quote(each.folder)}/")
+        link = TextSpan(f"{visible(each.folder)}/", href=f"{quote(each.folder)}/")
         blocks.append(Text(("evidence: ", link), "note"))
     if commands := checked.commands.get(each.key, ()):
         told = tuple(block for one in commands for block in _command(one, each.folder))
         many = words.count(len(commands), "command")
-        blocks.append(Fold(many, told, open=each.state == "fail"))
+        blocks.append(Collapsible(many, told, open=each.state == "fail"))
     if log := checked.logs.get(each.key, ""):
-        blocks.append(Fold("kernel log", (Pre(_shown(log), "said"),)))
+        blocks.append(Collapsible("kernel log", (Preformatted(_shown(log), "said"),)))
     title = (f"{visible(each.name)}: ", state(each.state))
     section = Section(title, tuple(blocks), each.anchor)
-    return section if why else Only("html", section)
+    return section if why else ShapeOnly("html", section)
 
 
-def _command(command: Command, folder: str) -> Iterator[Block]:
+def _command(command: CommandRecord, folder: str) -> Iterator[Block]:
     """A command as one would type it (a script of ours by its name), how it ended, and what it
     said."""
     several = any("\n" in word for word in command.argv)
     typed = visible(spoken(command.argv) if several else shlex.join(command.argv))
     good = command.exit == 0 and not command.late
     how = f"{ended(command)}, {command.seconds:.2f} s, {command.host}, {command.phase}"
-    yield Text((Span(typed, "code"), " ", Span(visible(how), "note" if good else "fail")))
+    yield Text((TextSpan(typed, "code"), " ", TextSpan(visible(how), "note" if good else "fail")))
     if command.stdin:
-        yield Pre(f"< {_shown(command.stdin)}", "note")
+        yield Preformatted(f"< {_shown(command.stdin)}", "note")
     for text, file, look in (
         (command.stdout, command.stdout_file, "said"),
         (command.stderr, command.stderr_file, "said err"),
     ):
         if text:
-            yield Pre(_shown(text), look)
+            yield Preformatted(_shown(text), look)
         if file or len(text) > SHOWN:
             rest = f"{folder}/{file or 'commands.jsonl'}"
-            yield Text(("all of it: ", Span(visible(rest), href=quote(rest))), "note")
+            yield Text(("all of it: ", TextSpan(visible(rest), href=quote(rest))), "note")
 
 
 def _shown(text: str) -> str:
@@ -226,7 +228,7 @@ def _shown(text: str) -> str:
 # -- JUnit XML ------------------------------------------------------------------------------------
 
 
-def junit(checked: Checked) -> str:
+def junit(checked: CheckResults) -> str:
     """The document, with its XML declaration: a suite of it for each suite."""
     whole = _counts(checked.results, len(checked.undone))
     root = ET.Element("testsuites", {"name": "iotrial check", **whole})
@@ -237,7 +239,7 @@ def junit(checked: Checked) -> str:
     return text_of(root)
 
 
-def _counts(results: Sequence[Result], undone: int) -> dict[str, str]:
+def _counts(results: Sequence[CaseResult], undone: int) -> dict[str, str]:
     states = [each.state for each in results]
     skipped = states.count("not run") + states.count("known failure") + undone
     return {
@@ -248,7 +250,7 @@ def _counts(results: Sequence[Result], undone: int) -> dict[str, str]:
     }
 
 
-def _suite(checked: Checked, name: str, results: Sequence[Result]) -> ET.Element:
+def _suite(checked: CheckResults, name: str, results: Sequence[CaseResult]) -> ET.Element:
     undone = [each for each in without_result(checked) if each.partition("/")[0] == name]
     suite = ET.Element("testsuite", {"name": name, **_counts(results, len(undone))})
     if checked.started:
@@ -268,7 +270,7 @@ def _suite(checked: Checked, name: str, results: Sequence[Result]) -> ET.Element
     return suite
 
 
-def _test_case(checked: Checked, result: Result) -> ET.Element:
+def _test_case(checked: CheckResults, result: CaseResult) -> ET.Element:
     suite, _, case = result.case.partition("/")
     name = case if result.round == 1 else f"{case} (round {result.round})"
     element = ET.Element("testcase", classname=suite, name=name, time=f"{result.seconds:.3f}")
@@ -292,12 +294,12 @@ _KNOWN = "TO" + "DO"
 work left undone."""
 
 
-def tap(checked: Checked) -> str:
+def tap(checked: CheckResults) -> str:
     """The document."""
     return "\n".join(["TAP version 13", *_lines(checked)]) + "\n"
 
 
-def _lines(checked: Checked) -> Iterator[str]:
+def _lines(checked: CheckResults) -> Iterator[str]:
     yield f"1..{len(checked.results) + len(checked.undone)}"
     for line in machines(checked):
         yield f"# {line}"
@@ -310,7 +312,7 @@ def _lines(checked: Checked) -> Iterator[str]:
         yield f"Bail out! {visible(checked.stopped)}"
 
 
-def _result(number: int, result: Result) -> Iterator[str]:
+def _result(number: int, result: CaseResult) -> Iterator[str]:
     good = "ok" if result.state in ("pass", "not run") else "not ok"
     # A hash begins a directive.
     name = visible(result.name).replace("#", "\\#")
@@ -326,7 +328,7 @@ def _result(number: int, result: Result) -> Iterator[str]:
     yield "  ..."
 
 
-def _directive(result: Result) -> str:
+def _directive(result: CaseResult) -> str:
     first = " ".join((lines(result) or ("",))[0].split()).replace("#", "\\#")
     if result.state == "not run":
         return f" # SKIP {first}"
@@ -337,7 +339,7 @@ def _directive(result: Result) -> str:
 
 # -- all of them ----------------------------------------------------------------------------------
 
-FORMS: Mapping[str, Callable[[Checked], str]] = {
+FORMS: Mapping[str, Callable[[CheckResults], str]] = {
     "report.html": lambda checked: html(document(checked)),
     "report.md": lambda checked: markdown(document(checked)),
     "report.xml": junit,
@@ -345,7 +347,7 @@ FORMS: Mapping[str, Callable[[Checked], str]] = {
 }
 
 
-def written(checked: Checked, folder: Path) -> tuple[Path, ...]:
+def written(checked: CheckResults, folder: Path) -> tuple[Path, ...]:
     """Write every form; gives back the paths, the page first."""
     paths = []
     for name, form in FORMS.items():

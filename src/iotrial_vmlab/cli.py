@@ -16,11 +16,11 @@ from rich.text import Text
 from iotrial.cli.output import Output, common
 from iotrial.errors import HostError, UsageError
 from iotrial.hosts.local import LocalHost
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 from iotrial.units import format_bytes, format_wait
 
 if TYPE_CHECKING:
-    from iotrial_vmlab.lab import Lab, Node, Places, Wish
+    from iotrial_vmlab.lab import Lab, LabFolders, LabNode, LabRequest
 
 
 STABLE = "stable"
@@ -61,10 +61,10 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: s
       iotrial vmlab up disks --name other --nodes 2
       sudo IOTRIAL vmlab up disks --name newer --kernel backports
     """
-    from iotrial_vmlab.lab import Wish, checked_name
+    from iotrial_vmlab.lab import LabRequest, checked_name
 
     began = time.monotonic()
-    wish = Wish(kind, checked_name(name or kind), nodes, kernel)
+    wish = LabRequest(kind, checked_name(name or kind), nodes, kernel)
     with _host(f"vmlab up {wish.name}") as host, host.lock(str(_places().locks / wish.name)):
         lab, accelerator = _up(output, host, wish)
     taken = time.monotonic() - began
@@ -75,7 +75,7 @@ def up(output: Output, kind: str, name: str | None, nodes: int | None, kernel: s
         output.text(_entries(lab))
 
 
-def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
+def _up(output: Output, host: LocalHost, wish: LabRequest) -> tuple[Lab, str]:
     from iotrial_vmlab import power
     from iotrial_vmlab.image import built, need, opened
     from iotrial_vmlab.lab import planned
@@ -105,7 +105,7 @@ def _up(output: Output, host: LocalHost, wish: Wish) -> tuple[Lab, str]:
         raise
 
 
-def _same(lab: Lab, wish: Wish) -> None:
+def _same(lab: Lab, wish: LabRequest) -> None:
     if wrong := wish.problem(lab):
         raise UsageError(
             f"there is a lab {lab.name} already, and {wrong}",
@@ -164,7 +164,7 @@ def list_labs(output: Output) -> None:
     ]
     there = {name: kind.summary for name, kind in kinds().items()}
     output.document({"labs": rows, "kinds": there, "broken": [str(each) for each in broken]})
-    table = Sheet()
+    table = TextTable()
     for lab, nodes in found:
         for each in nodes:
             memory = format_bytes(each.memory) if each.memory else ""
@@ -304,7 +304,7 @@ def down(output: Output, names: tuple[str, ...], *, every: bool) -> None:
 # --- what they share ---------------------------------------------------------------------------
 
 
-def _places() -> Places:
+def _places() -> LabFolders:
     from iotrial_vmlab.lab import places
 
     return places(os.geteuid(), os.environ)
@@ -325,7 +325,7 @@ def _host(purpose: str) -> Iterator[LocalHost]:
             signal.signal(number, handler)
 
 
-def _there(places: Places, name: str) -> None:
+def _there(places: LabFolders, name: str) -> None:
     """Raises UsageError where there is no such lab; one that is not whole is one."""
     from iotrial_vmlab.lab import checked_name
     from iotrial_vmlab.power import named
@@ -334,7 +334,7 @@ def _there(places: Places, name: str) -> None:
         named(places, name)
 
 
-def _one(words: str) -> tuple[Lab, Node]:
+def _one(words: str) -> tuple[Lab, LabNode]:
     from iotrial_vmlab.power import meant, running
 
     lab, nodes = meant(_places(), words)
@@ -346,14 +346,14 @@ def _one(words: str) -> tuple[Lab, Node]:
     return lab, nodes[0]
 
 
-def _become(lab: Lab, node: Node, words: tuple[str, ...]) -> NoReturn:
+def _become(lab: Lab, node: LabNode, words: tuple[str, ...]) -> NoReturn:
     """ssh in our place: its terminal, its signals and its exit code are the user's."""
     command = ["ssh", "-F", str(lab.ssh_config), node.name]
     os.execvp("ssh", [*command, *(("--", shlex.join(words)) if words else ())])  # noqa: S606
 
 
 def _each(
-    output: Output, words: str, act: Callable[[Lab, tuple[Node, ...]], None], state: str
+    output: Output, words: str, act: Callable[[Lab, tuple[LabNode, ...]], None], state: str
 ) -> None:
     from iotrial_vmlab.power import meant, running
 
@@ -377,7 +377,7 @@ def _row(lab: Lab) -> dict[str, object]:
     }
 
 
-def _node_row(lab: Lab, node: Node) -> dict[str, object]:
+def _node_row(lab: Lab, node: LabNode) -> dict[str, object]:
     return {"name": node.name, "ssh": lab.way(node), "address": node.address, "port": node.port}
 
 

@@ -29,14 +29,14 @@ from pathlib import Path, PurePosixPath
 
 from iotrial.errors import HostError, RefusedError
 from iotrial.model.host import Host
-from iotrial_vmlab.lab import Places, load
+from iotrial_vmlab.lab import LabFolders, load
 from iotrial_vmlab.recipe import (
     FIRST_MODULES,
     MASKED,
     ROOT_FILES,
     WANTED,
-    Recipe,
-    Sources,
+    ImageRecipe,
+    PackageSources,
     backports_of,
     recipe,
     sources,
@@ -48,7 +48,7 @@ _END = "TRAILER!!!"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ImageEntry:
     """A file, or a symbolic link (then ``data`` is where it leads).  ``mode`` are its
     permissions."""
 
@@ -57,7 +57,7 @@ class Entry:
     link: bool = False
 
 
-def archive(entries: Mapping[str, Entry]) -> bytes:
+def archive(entries: Mapping[str, ImageEntry]) -> bytes:
     """A cpio archive of these files by their paths, without a leading ``/``; their folders are
     made, 0755, and root's.  Several archives, each compressed or not, may follow each other."""
     parts = [_member(folder, b"", stat.S_IFDIR | 0o755) for folder in _folders(entries)]
@@ -219,7 +219,7 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class LabImage:
     """``folder`` holds it; ``release`` is its kernel's (``uname -r``)."""
 
     folder: Path
@@ -238,7 +238,7 @@ class Image:
         return self.folder / "initrd"
 
 
-def find(places: Places, kernel: str = "stable") -> Image | None:
+def find(places: LabFolders, kernel: str = "stable") -> LabImage | None:
     """The image with this kernel that today's recipe makes, of any suite; None where there is none
     yet."""
     for folder in (each for images in places.images for each in _below(images)):
@@ -248,11 +248,11 @@ def find(places: Places, kernel: str = "stable") -> Image | None:
     return None
 
 
-def opened(folder: Path) -> Image:
+def opened(folder: Path) -> LabImage:
     """The image in a folder.  Raises HostError where it is not whole."""
     try:
         said = json.loads((folder / "image.json").read_bytes())
-        image = Image(folder, str(said["release"]))
+        image = LabImage(folder, str(said["release"]))
         whole = image.base.stat().st_size == said["size"] and image.kernel.stat().st_size
         why = "" if whole else "base.ext4 is not what was built"
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -265,7 +265,7 @@ def opened(folder: Path) -> Image:
     return image
 
 
-def built(host: Host, places: Places, tell: Tell, kernel: str = "stable") -> Image:
+def built(host: Host, places: LabFolders, tell: Tell, kernel: str = "stable") -> LabImage:
     """The image with this kernel (of ``KERNELS``), built now where there is none.
 
     Raises RefusedError where root or a program is missing, HostError where a step of it fails,
@@ -296,7 +296,7 @@ def built(host: Host, places: Places, tell: Tell, kernel: str = "stable") -> Ima
     return image
 
 
-def _drop_older(places: Places, image: Image) -> None:
+def _drop_older(places: LabFolders, image: LabImage) -> None:
     """Remove images of the same suite and kernel that an older recipe made, and no lab uses."""
     used = {load(each).image for each in _below(places.labs) if (each / "lab.json").exists()}
     kind = image.folder.name.rpartition("-")[0]
@@ -312,7 +312,7 @@ def _sweep(images: Path) -> None:
             shutil.rmtree(folder)
 
 
-def sweep(host: Host, places: Places) -> None:
+def sweep(host: Host, places: LabFolders) -> None:
     """Remove what killed builds left, of ours.  Raises LockedError while one is at work."""
     if any(each.name.endswith(_PARTIAL) for each in _below(places.images[0])):
         with host.lock(str(places.locks / "images")):
@@ -323,7 +323,9 @@ def _below(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _build(host: Host, folder: Path, wanted: Recipe, come_from: Sources, tell: Tell) -> None:
+def _build(
+    host: Host, folder: Path, wanted: ImageRecipe, come_from: PackageSources, tell: Tell
+) -> None:
     root = folder / "root"
     tell(f"building {wanted.name}: {len(wanted.packages)} packages and what they need")
     _unpack(host, root, wanted, come_from)
@@ -352,7 +354,7 @@ def _build(host: Host, folder: Path, wanted: Recipe, come_from: Sources, tell: T
         path.chmod(0o755)
 
 
-def _unpack(host: Host, root: Path, wanted: Recipe, come_from: Sources) -> None:
+def _unpack(host: Host, root: Path, wanted: ImageRecipe, come_from: PackageSources) -> None:
     options = root.with_name("apt.conf")
     options.touch(mode=0o600)  # a proxy may be said with its password
     options.write_text("".join(f"{line}\n" for line in come_from.options), "utf-8")
@@ -435,13 +437,13 @@ def _first_stage(root: Path, release: str, script: str) -> bytes:
     order = in_order(FIRST_MODULES, needs)
     names = [plain.removesuffix(".xz").rpartition("/")[2] for plain in order]
     entries = {
-        "init": Entry(script.encode(), 0o755),
-        "bin/busybox": Entry((root / "bin/busybox").read_bytes(), 0o755),
-        "modules/order": Entry("".join(f"{name}\n" for name in names).encode()),
-        **{f"{each}/.keep": Entry(b"") for each in ("proc", "sys", "dev", "new", "seed")},
+        "init": ImageEntry(script.encode(), 0o755),
+        "bin/busybox": ImageEntry((root / "bin/busybox").read_bytes(), 0o755),
+        "modules/order": ImageEntry("".join(f"{name}\n" for name in names).encode()),
+        **{f"{each}/.keep": ImageEntry(b"") for each in ("proc", "sys", "dev", "new", "seed")},
     }
     for name, file in zip(names, order, strict=True):
-        entries[f"modules/{name}"] = Entry(_plain(modules / file))
+        entries[f"modules/{name}"] = ImageEntry(_plain(modules / file))
     return gzip.compress(archive(entries), 6, mtime=0)
 
 

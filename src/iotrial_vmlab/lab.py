@@ -36,7 +36,7 @@ MEMORY = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class LabDisk:
     """``size`` is in bytes; the file is sparse.  ``paths`` is how many adapters show it to a node
     (only ``scsi``), ``shared`` whether all nodes have the same one, ``only`` the number of the one
     node that has it (0: each)."""
@@ -50,7 +50,7 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LabKind:
     """A kind of lab: its ``disks``; the ``networks`` that its nodes have among themselves;
     ``modules`` that are loaded at boot, with their parameters; ``files`` that a node finds on its
     root, text by path, with its role if it has one (``roles``).  It has ``nodes`` of them where
@@ -58,19 +58,19 @@ class Kind:
 
     name: str
     summary: str
-    disks: tuple[Disk, ...]
+    disks: tuple[LabDisk, ...]
     nodes: int = 1
     fewest: int = 1
     networks: tuple[Network, ...] = ("lab",)
     modules: tuple[tuple[str, str], ...] = ()
-    files: Callable[[Lab, Node], Mapping[str, str]] = lambda _lab, _node: {}
+    files: Callable[[Lab, LabNode], Mapping[str, str]] = lambda _lab, _node: {}
 
-    def disks_of(self, node: Node) -> tuple[Disk, ...]:
+    def disks_of(self, node: LabNode) -> tuple[LabDisk, ...]:
         return tuple(disk for disk in self.disks if disk.only in (0, node.number))
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class LabNode:
     """``number`` counts from 1.  ``port`` of 127.0.0.1 leads to its sshd."""
 
     name: str
@@ -100,24 +100,24 @@ class Lab:
     folder: Path
     image: Path
     group: str
-    nodes: tuple[Node, ...]
+    nodes: tuple[LabNode, ...]
 
     @property
     def kernel(self) -> str:
         """``stable`` or ``backports``: the second word of its image's name."""
         return [*self.image.name.split("-"), ""][1]
 
-    def place(self, node: Node) -> Path:
+    def place(self, node: LabNode) -> Path:
         return self.folder / node.name
 
-    def pid_file(self, node: Node) -> Path:
+    def pid_file(self, node: LabNode) -> Path:
         """On the command line of the node's QEMU, and of no other process."""
         return self.place(node) / "pid"
 
-    def serial(self, node: Node) -> Path:
+    def serial(self, node: LabNode) -> Path:
         return self.place(node) / "serial.log"
 
-    def disk_file(self, node: Node, disk: Disk) -> Path:
+    def disk_file(self, node: LabNode, disk: LabDisk) -> Path:
         return (self.folder if disk.shared else self.place(node)) / f"{disk.name}.raw"
 
     def group_of(self, network: Network) -> str:
@@ -128,13 +128,13 @@ class Lab:
     def ssh_config(self) -> Path:
         return self.folder / "ssh_config"
 
-    def way(self, node: Node) -> str:
+    def way(self, node: LabNode) -> str:
         """How ssh(1) reaches a node: what stands in a study as ``ssh``."""
         return f"-F {self.ssh_config} {node.name}"
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LabRequest:
     """What `up` was asked for; None is whatever the kind, or the lab that is there, has."""
 
     kind: str
@@ -167,7 +167,7 @@ def checked_name(name: str) -> str:
     return name
 
 
-def planned(wish: Wish, kind: Kind, *, folder: Path, image: Path) -> Lab:
+def planned(wish: LabRequest, kind: LabKind, *, folder: Path, image: Path) -> Lab:
     """The lab that is wished for, not yet made.  Raises UsageError for a number of nodes that
     cannot be."""
     count = kind.nodes if wish.nodes is None else wish.nodes
@@ -176,7 +176,7 @@ def planned(wish: Wish, kind: Kind, *, folder: Path, image: Path) -> Lab:
             f"--nodes {count}: a lab {kind.name} has from {kind.fewest} to {MOST_NODES}",
             advice="Each takes up to 600 MB of memory.",
         )
-    nodes = tuple(Node(f"{wish.name}-{number}", number) for number in range(1, count + 1))
+    nodes = tuple(LabNode(f"{wish.name}-{number}", number) for number in range(1, count + 1))
     return Lab(wish.name, kind.name, folder, image, _group(), nodes)
 
 
@@ -187,7 +187,7 @@ def _group() -> str:
     return f"239.{192 + first % 4}.{second}.{third}:{random.randrange(20000, 60000)}"
 
 
-def identity(lab: Lab, node: Node, disk: Disk) -> tuple[str, str]:
+def identity(lab: Lab, node: LabNode, disk: LabDisk) -> tuple[str, str]:
     """The serial number and the WWN of a disk: the same at every boot, other in every lab.
     At most 20 letters, which virtio-blk can hold."""
     owner = "" if disk.shared else node.name
@@ -208,7 +208,7 @@ def load(folder: Path) -> Lab:
     """The lab of a folder.  Raises HostError where what lies there is no lab."""
     try:
         row = json.loads((folder / "lab.json").read_bytes())
-        nodes = tuple(Node(each["name"], each["number"], each["port"]) for each in row["nodes"])
+        nodes = tuple(LabNode(each["name"], each["number"], each["port"]) for each in row["nodes"])
         image = Path(row["image"])
         return Lab(row["name"], row["kind"], folder, image, row["group"], nodes)
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -248,7 +248,7 @@ SYSTEM = Path("/var/cache/iotrial")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LabFolders:
     """``images``: folders in which images are looked for; new ones are built in the first.
     ``labs`` holds a folder for each lab, ``locks`` a file for each."""
 
@@ -257,7 +257,7 @@ class Places:
     locks: Path
 
 
-def places(uid: int, environment: Mapping[str, str]) -> Places:
+def places(uid: int, environment: Mapping[str, str]) -> LabFolders:
     """The places of a user with this numeric id and environment.  What root has built is there
     for everybody.
 
@@ -267,7 +267,7 @@ def places(uid: int, environment: Mapping[str, str]) -> Places:
     root = _cache(uid, environment) / "vmlab"
     shared = SYSTEM / "vmlab/images"
     images = tuple(dict.fromkeys((root / "images", shared)))
-    return Places(images, root / "labs", root / "locks")
+    return LabFolders(images, root / "labs", root / "locks")
 
 
 def _cache(uid: int, environment: Mapping[str, str]) -> Path:

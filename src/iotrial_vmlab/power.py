@@ -23,16 +23,16 @@ from typing import Literal
 from iotrial.errors import HostError, UsageError
 from iotrial.model.host import Host
 from iotrial_vmlab import qemu
-from iotrial_vmlab.image import Entry, Image, archive, opened
+from iotrial_vmlab.image import ImageEntry, LabImage, archive, opened
 from iotrial_vmlab.lab import (
     UNIT,
     WANTED,
     WHOLE,
-    Kind,
     Lab,
+    LabFolders,
+    LabKind,
+    LabNode,
     Link,
-    Node,
-    Places,
     checked_name,
     load,
     save,
@@ -44,7 +44,7 @@ from iotrial_vmlab.qemu import card, command
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class SSHKeys:
     """``client`` may log in; ``host`` is what every node of the lab shows, with its public
     half."""
 
@@ -53,13 +53,13 @@ class Keys:
     host_public: str
 
 
-def seed(lab: Lab, node: Node, kind: Kind, keys: Keys) -> bytes:
+def seed(lab: Lab, node: LabNode, kind: LabKind, keys: SSHKeys) -> bytes:
     """The archive, compressed."""
     files = {f"seed/{path}": entry for path, entry in seed_files(lab, node, kind, keys).items()}
     return gzip.compress(archive(files), 6, mtime=0)
 
 
-def seed_files(lab: Lab, node: Node, kind: Kind, keys: Keys) -> dict[str, Entry]:
+def seed_files(lab: Lab, node: LabNode, kind: LabKind, keys: SSHKeys) -> dict[str, ImageEntry]:
     """What the node finds, by path."""
     machine = hashlib.sha256(f"{lab.folder}/{node.name}".encode()).hexdigest()[:32]
     texts = {
@@ -72,12 +72,12 @@ def seed_files(lab: Lab, node: Node, kind: Kind, keys: Keys) -> dict[str, Entry]
         "etc/modprobe.d/iotrial-lab.conf": _options(kind),
         **kind.files(lab, node),
     }
-    begun = {WANTED: Entry(f"/{UNIT}".encode(), link=True)} if UNIT in texts else {}
+    begun = {WANTED: ImageEntry(f"/{UNIT}".encode(), link=True)} if UNIT in texts else {}
     return {
-        **{path: Entry(text.encode()) for path, text in texts.items()},
+        **{path: ImageEntry(text.encode()) for path, text in texts.items()},
         **begun,
-        "root/.ssh/authorized_keys": Entry(keys.client.encode(), 0o600),
-        "etc/ssh/ssh_host_ed25519_key": Entry(keys.host.encode(), 0o600),
+        "root/.ssh/authorized_keys": ImageEntry(keys.client.encode(), 0o600),
+        "etc/ssh/ssh_host_ed25519_key": ImageEntry(keys.host.encode(), 0o600),
     }
 
 
@@ -86,14 +86,14 @@ def _hosts(lab: Lab) -> str:
     return f"127.0.0.1 localhost\n{nodes}"
 
 
-def _network(node: Node, kind: Kind) -> str:
+def _network(node: LabNode, kind: LabKind) -> str:
     """Hardware address, address: for the node's own script.  10.0.2.15 is where QEMU's user
     network expects a guest (qemu(1), ``-netdev user``)."""
     own = "".join(f"{node.hardware(each)} {node.address_on(each)}/24\n" for each in kind.networks)
     return f"{node.hardware('ssh')} 10.0.2.15/24 10.0.2.2\n{own}"
 
 
-def _options(kind: Kind) -> str:
+def _options(kind: LabKind) -> str:
     return "".join(f"options {name} {words}\n" for name, words in kind.modules if words)
 
 
@@ -135,16 +135,16 @@ Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class NodeState:
     """A node as it is: ``pid`` of its QEMU (0: off), and the memory that takes, in bytes."""
 
-    node: Node
+    node: LabNode
     state: State
     pid: int = 0
     memory: int = 0
 
 
-def labs(places: Places) -> tuple[Path, ...]:
+def labs(places: LabFolders) -> tuple[Path, ...]:
     """The folders of all labs."""
     folder = places.labs
     return (
@@ -152,7 +152,7 @@ def labs(places: Places) -> tuple[Path, ...]:
     )
 
 
-def named(places: Places, name: str) -> Lab:
+def named(places: LabFolders, name: str) -> Lab:
     """The lab of this name.  Raises UsageError where there is none."""
     folder = places.labs / checked_name(name)
     if not folder.is_dir():
@@ -166,7 +166,7 @@ def named(places: Places, name: str) -> Lab:
     return load(folder)
 
 
-def meant(places: Places, words: str) -> tuple[Lab, tuple[Node, ...]]:
+def meant(places: LabFolders, words: str) -> tuple[Lab, tuple[LabNode, ...]]:
     """The nodes that ``words`` mean: one by its name, or all of a lab.  Raises UsageError."""
     checked_name(words)
     for folder in labs(places):
@@ -181,7 +181,7 @@ def meant(places: Places, words: str) -> tuple[Lab, tuple[Node, ...]]:
     return named(places, words), ()
 
 
-def made(host: Host, lab: Lab, image: Image) -> None:
+def made(host: Host, lab: Lab, image: LabImage) -> None:
     """A planned lab's folder: keys, disks, what each node is told.  Nothing runs yet; the caller
     holds the lab's lock."""
     kind = kind_of(lab.kind)
@@ -199,7 +199,12 @@ def made(host: Host, lab: Lab, image: Image) -> None:
 
 
 def powered(
-    host: Host, lab: Lab, nodes: Sequence[Node], *, accelerator: str, within: float = READY_WITHIN
+    host: Host,
+    lab: Lab,
+    nodes: Sequence[LabNode],
+    *,
+    accelerator: str,
+    within: float = READY_WITHIN,
 ) -> Lab:
     """Start those of ``nodes`` that do not run, and wait until all can be reached by ssh.
 
@@ -223,25 +228,25 @@ def running(lab: Lab) -> dict[str, int]:
     return {node.name: pids[0] for node in lab.nodes if (pids := found.get(lab.pid_file(node)))}
 
 
-def cut(lab: Lab, nodes: Sequence[Node]) -> None:
+def cut(lab: Lab, nodes: Sequence[LabNode]) -> None:
     """As if the cable were pulled: QEMU is killed, and with it all that the guest had not yet
     written to its disks."""
     for node in nodes:
         qemu.end_processes(lab.place(node))
 
 
-def pause(lab: Lab, nodes: Sequence[Node]) -> None:
+def pause(lab: Lab, nodes: Sequence[LabNode]) -> None:
     """Stop their processors: to all others they hang."""
     for node in nodes:
         qemu.ask(lab.place(node), "stop")
 
 
-def resume(lab: Lab, nodes: Sequence[Node]) -> None:
+def resume(lab: Lab, nodes: Sequence[LabNode]) -> None:
     for node in nodes:
         qemu.ask(lab.place(node), "cont")
 
 
-def link(lab: Lab, nodes: Sequence[Node], *, which: Link, state: Literal["up", "down"]) -> None:
+def link(lab: Lab, nodes: Sequence[LabNode], *, which: Link, state: Literal["up", "down"]) -> None:
     """Pull the cable of an interface, or plug it in again.  Raises UsageError for one that this
     kind of lab has not."""
     there = ("ssh", *kind_of(lab.kind).networks)
@@ -254,20 +259,20 @@ def link(lab: Lab, nodes: Sequence[Node], *, which: Link, state: Literal["up", "
         qemu.ask(lab.place(node), "set_link", name=card(which), up=state == "up")
 
 
-def stood(lab: Lab) -> tuple[Stood, ...]:
+def stood(lab: Lab) -> tuple[NodeState, ...]:
     """Each node as it is."""
     up = running(lab)
     return tuple(_stood(lab, node, up.get(node.name, 0)) for node in lab.nodes)
 
 
-def _stood(lab: Lab, node: Node, pid: int) -> Stood:
+def _stood(lab: Lab, node: LabNode, pid: int) -> NodeState:
     if not pid:
-        return Stood(node, "off")
+        return NodeState(node, "off")
     try:
         paused = qemu.ask(lab.place(node), "query-status")["status"] == "paused"
     except HostError:
         paused = False
-    return Stood(node, "paused" if paused else "running", pid, _memory(pid))
+    return NodeState(node, "paused" if paused else "running", pid, _memory(pid))
 
 
 def _memory(pid: int) -> int:
@@ -285,7 +290,7 @@ def down(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _keys(host: Host, lab: Lab) -> Keys:
+def _keys(host: Host, lab: Lab) -> SSHKeys:
     for name in ("key", "host"):
         argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", f"iotrial-{lab.name}"]
         _do(host, [*argv, "-f", str(lab.folder / name)], advice="Install openssh-client.")
@@ -293,10 +298,10 @@ def _keys(host: Host, lab: Lab) -> Keys:
     kind, key, *_ = public.split()
     (lab.folder / "known_hosts").write_text(f"iotrial-{lab.name} {kind} {key}\n", "ascii")
     client = (lab.folder / "key.pub").read_text("ascii")
-    return Keys(client, (lab.folder / "host").read_text("ascii"), public)
+    return SSHKeys(client, (lab.folder / "host").read_text("ascii"), public)
 
 
-def _root(host: Host, lab: Lab, node: Node, image: Image) -> None:
+def _root(host: Host, lab: Lab, node: LabNode, image: LabImage) -> None:
     """The node's own root disk: what differs from the image."""
     path = str(lab.place(node) / "root.qcow2")
     argv = ["qemu-img", "create", "-q", "-f", "qcow2", "-b", str(image.base), "-F", "raw", path]
@@ -309,7 +314,7 @@ def _do(host: Host, argv: Sequence[str], *, advice: str) -> None:
         raise HostError(f"{argv[0]}: {done.complaint}", advice=advice)
 
 
-def _started(host: Host, lab: Lab, node: Node, image: Image, accelerator: str) -> Lab:
+def _started(host: Host, lab: Lab, node: LabNode, image: LabImage, accelerator: str) -> Lab:
     """Start a node on a port that is free.  Between looking and taking, it may be taken."""
     kind = kind_of(lab.kind)
     said = ""
@@ -327,7 +332,7 @@ def _started(host: Host, lab: Lab, node: Node, image: Image, accelerator: str) -
     raise HostError(f"{node.name}: QEMU does not start: {said}", advice="Is there memory left?")
 
 
-def _with_port(lab: Lab, node: Node, port: int) -> Lab:
+def _with_port(lab: Lab, node: LabNode, port: int) -> Lab:
     nodes = tuple(replace(n, port=port) if n.name == node.name else n for n in lab.nodes)
     lab = replace(lab, nodes=nodes)
     save(lab)
@@ -341,7 +346,7 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _await(host: Host, lab: Lab, node: Node, deadline: float) -> None:
+def _await(host: Host, lab: Lab, node: LabNode, deadline: float) -> None:
     """Until it says on its console that it is ready, ssh gets in, and its role is fulfilled."""
     while not _says_ready(lab, node):
         if node.name not in running(lab):
@@ -360,14 +365,14 @@ def _await(host: Host, lab: Lab, node: Node, deadline: float) -> None:
 _AGAIN = "Is this machine very busy? Then run the same command again: it goes on where it stopped."
 
 
-def _says_ready(lab: Lab, node: Node) -> bool:
+def _says_ready(lab: Lab, node: LabNode) -> bool:
     try:
         return READY in lab.serial(node).read_bytes()
     except OSError:
         return False
 
 
-def _last(lab: Lab, node: Node) -> str:
+def _last(lab: Lab, node: LabNode) -> str:
     try:
         lines = lab.serial(node).read_bytes().decode("utf-8", "replace").splitlines()[-8:]
     except OSError:

@@ -30,8 +30,8 @@ from typing import Any
 
 from iotrial.errors import HostError
 from iotrial.model.host import Host
-from iotrial_vmlab.image import Image
-from iotrial_vmlab.lab import MEMORY, Disk, Kind, Lab, Link, Node, identity
+from iotrial_vmlab.image import LabImage
+from iotrial_vmlab.lab import MEMORY, Lab, LabDisk, LabKind, LabNode, Link, identity
 
 # -- the command line ------------------------------------------------------------------------------
 
@@ -58,7 +58,9 @@ def processors(lab: Lab) -> int:
     return 2 if len(lab.nodes) == 1 else 1
 
 
-def command(lab: Lab, node: Node, *, kind: Kind, image: Image, accelerator: str) -> list[str]:
+def command(
+    lab: Lab, node: LabNode, *, kind: LabKind, image: LabImage, accelerator: str
+) -> list[str]:
     """What starts a node; it detaches itself when its devices are there."""
     return [
         *("env", "-C", str(lab.place(node))),  # a socket's path holds 107 bytes (unix(7))
@@ -92,14 +94,14 @@ def _words() -> str:
     )
 
 
-def _root(lab: Lab, node: Node) -> list[str]:
+def _root(lab: Lab, node: LabNode) -> list[str]:
     """A flush of the guest's reaches the file: what a node was told is durable outlives its power
     cut."""
     file = f"file={lab.place(node)}/root.qcow2,format=qcow2,if=none,id=root,cache=writeback"
     return ["-drive", file, "-device", "virtio-blk-pci,drive=root,serial=iotrial-root"]
 
 
-def _networks(lab: Lab, node: Node, kind: Kind) -> Iterator[str]:
+def _networks(lab: Lab, node: LabNode, kind: LabKind) -> Iterator[str]:
     """The way to it from here, by QEMU's user network, and those among nodes."""
     reached = f"user,id=ssh,restrict=on,hostfwd=tcp:127.0.0.1:{node.port}-10.0.2.15:22"
     yield from ("-netdev", reached, "-device", _card("ssh", node))
@@ -113,11 +115,11 @@ def card(link: Link) -> str:
     return f"card-{link}"
 
 
-def _card(link: Link, node: Node) -> str:
+def _card(link: Link, node: LabNode) -> str:
     return f"virtio-net-pci,netdev={link},id={card(link)},mac={node.hardware(link)},romfile="
 
 
-def _disk(lab: Lab, node: Node, disk: Disk) -> Iterator[str]:
+def _disk(lab: Lab, node: LabNode, disk: LabDisk) -> Iterator[str]:
     serial, wwn = identity(lab, node, disk)
     # What several nodes have goes past this machine's cache, as QEMU asks of shared storage.
     cache = "none" if disk.shared else "writeback"
@@ -148,7 +150,7 @@ RUNS_WITHIN = 15.0
 BOOT = "/proc/sys/kernel/random/boot_id"
 
 
-def accelerator(host: Host, image: Image, folder: Path, *, device: str = DEVICE) -> str:
+def accelerator(host: Host, image: LabImage, folder: Path, *, device: str = DEVICE) -> str:
     """``kvm`` or ``tcg`` (emulation).  What was found is kept in ``folder``, with the boot of this
     machine that it holds for."""
     if not os.access(device, os.R_OK | os.W_OK):
@@ -165,7 +167,7 @@ def accelerator(host: Host, image: Image, folder: Path, *, device: str = DEVICE)
     return found
 
 
-def runs(host: Host, image: Image, how: str, *, within: float = RUNS_WITHIN) -> bool:
+def runs(host: Host, image: LabImage, how: str, *, within: float = RUNS_WITHIN) -> bool:
     """Whether the image's kernel runs with this accelerator."""
     argv = [
         *("timeout", "-k", "1", f"{within:g}", *machine(how)),

@@ -100,7 +100,7 @@ WANTED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class ImageRecipe:
     """``kernel`` is a name of :data:`KERNELS`; ``texts`` are the guest's files."""
 
     suite: str
@@ -117,14 +117,14 @@ class Recipe:
         return f"{self.suite}-{self.kernel}-{hashlib.sha256(said.encode()).hexdigest()[:12]}"
 
 
-def recipe(suite: str, kernel: str = "stable") -> Recipe:
+def recipe(suite: str, kernel: str = "stable") -> ImageRecipe:
     """The recipe for a suite of Debian, with its own kernel or the newer one of its backports."""
     folder = files("iotrial_vmlab") / "guest"
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.is_file()}
     lines = texts.pop("packages.txt").splitlines()
     words = [word for line in lines if not line.startswith("#") for word in line.split()]
     image = KERNELS[kernel].format(suite=suite)
-    return Recipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))
+    return ImageRecipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))
 
 
 # -- where packages come from ----------------------------------------------------------------------
@@ -145,7 +145,7 @@ KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class PackageSources:
     """``suite`` is the distribution's code name, ``lines`` are those of a sources.list, and
     ``options`` are lines of an apt.conf."""
 
@@ -177,7 +177,7 @@ def lines_of(targets: str, suite: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def backports_of(sources: Sources) -> tuple[str, ...]:
+def backports_of(sources: PackageSources) -> tuple[str, ...]:
     """The lines of its backports: they lie where the distribution itself does.
 
     >>> backports_of(Sources("sid", ("deb [a] http://x sid main", "deb http://x sid-up main"), ()))
@@ -197,7 +197,7 @@ def options_of(dump: str) -> tuple[str, ...]:
     )
 
 
-def sources(host: Host) -> Sources:
+def sources(host: Host) -> PackageSources:
     """What ``host`` has configured.
 
     Raises HostError where it is no Debian, or apt has no source of it.
@@ -216,4 +216,6 @@ def sources(host: Host) -> Sources:
             f"{host.name}: apt has no source of {suite} main: {targets.complaint}",
             advice="Look at /etc/apt/sources.list and sources.list.d; then: apt-get update",
         )
-    return Sources(suite, lines, options_of(host.run(["apt-config", "dump", "Acquire"]).text))
+    return PackageSources(
+        suite, lines, options_of(host.run(["apt-config", "dump", "Acquire"]).text)
+    )

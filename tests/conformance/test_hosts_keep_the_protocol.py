@@ -22,7 +22,7 @@ from iotrial.hosts.local import LocalHost
 from iotrial.hosts.ssh import SSHHost
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
-from iotrial.model.step import ABSENT, Act, Answer, Hold, Look, Probe
+from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read, StepResult
 from lab import Lab
 
 ROUNDING = 1e-6
@@ -251,7 +251,7 @@ def test_a_name_is_only_a_name(place: Place, name: str) -> None:
     assert place.host.list(place.there) == [name]
     assert place.host.read(path) == b"2\n3"
     assert place.host.run(["echo", name, path]).text == f"{name} {path}\n"
-    look, lost = place.host.batch([Look(Probe(path)), Look(Probe(f"{path} lost"))])
+    look, lost = place.host.batch([Read(Probe(path)), Read(Probe(f"{path} lost"))])
     assert (look.raw, lost.errno) == (b"2\n3", errno.ENOENT)
     place.host.remove(path)
     assert place.host.list(place.there) == []
@@ -263,7 +263,7 @@ def test_every_byte_stays_what_it_is(place: Place, data: bytes) -> None:
     place.host.save(path, data)
     assert place.host.read(path) == data
     place.host.append(path, data)
-    assert place.host.batch([Look(Probe(path))])[0] == Answer(data * 2)
+    assert place.host.batch([Read(Probe(path))])[0] == StepResult(data * 2)
     place.host.write(path, data[::-1])
     assert place.host.read(path) == data[::-1] + data
 
@@ -279,11 +279,11 @@ def test_what_is_in_force_is_not_touched(place: Place) -> None:
     path, note = place.path("file"), place.path("note")
     place.host.save(path, b"none [bfq] kyber\n")
     probe = Probe(path, pick="chosen")
-    acts = (Act("save", note, "touched"),)
-    held, other = place.host.batch([Hold(probe, "bfq", acts), Look(probe)])
+    acts = (Change("save", note, "touched"),)
+    held, other = place.host.batch([Ensure(probe, "bfq", acts), Read(probe)])
     assert (held.errno, reads(probe, held), other.raw) == (0, "bfq", b"none [bfq] kyber\n")
     assert place.host.list(place.there) == ["file"]
-    assert place.host.batch([Hold(probe, "none", acts)])[0].errno == 0
+    assert place.host.batch([Ensure(probe, "none", acts)])[0].errno == 0
     assert place.host.read(note) == b"touched"
 
 
@@ -292,12 +292,12 @@ def test_every_kind_of_act_is_done_in_order(place: Place) -> None:
     place.host.save(file, b"old")
     place.host.save(gone, b"1")
     acts = (
-        Act("write", file, "new"),
-        Act("save", made, "whole\n"),
-        Act("remove", gone),
-        Act("run", argv=("mkdir", "-p", place.path("by command"))),
+        Change("write", file, "new"),
+        Change("save", made, "whole\n"),
+        Change("remove", gone),
+        Change("run", argv=("mkdir", "-p", place.path("by command"))),
     )
-    before, after = place.host.batch([Hold(Probe(file), "new", acts), Look(Probe(file))])
+    before, after = place.host.batch([Ensure(Probe(file), "new", acts), Read(Probe(file))])
     assert (before.raw, before.errno, after.raw) == (b"old", 0, b"new")
     assert place.host.read(made) == b"whole\n"
     assert place.mode(made) == "regular file 644"
@@ -311,16 +311,16 @@ def test_what_is_refused_is_named_and_ends_nothing_but_itself(place: Place) -> N
     other = Probe(file)
     answers = place.host.batch(
         [
-            Look(Probe(lost)),
-            Hold(Probe(size), "x", (Act("write", size, "1"), Act("save", lost, "never"))),
-            Hold(other, "x", (Act("write", lost, "1"),)),
-            Hold(other, "x", (Act("save", place.there, "1"),)),
-            Hold(other, "x", (Act("remove", place.there),)),
-            Hold(other, "x", (Act("run", argv=("rmdir", lost)),)),
-            Look(Probe(argv=("rmdir", lost))),
-            Look(Probe(place.there)),
-            Hold(other, "2", (Act("write", file, "2"),)),
-            Look(other),
+            Read(Probe(lost)),
+            Ensure(Probe(size), "x", (Change("write", size, "1"), Change("save", lost, "never"))),
+            Ensure(other, "x", (Change("write", lost, "1"),)),
+            Ensure(other, "x", (Change("save", place.there, "1"),)),
+            Ensure(other, "x", (Change("remove", place.there),)),
+            Ensure(other, "x", (Change("run", argv=("rmdir", lost)),)),
+            Read(Probe(argv=("rmdir", lost))),
+            Read(Probe(place.there)),
+            Ensure(other, "2", (Change("write", file, "2"),)),
+            Read(other),
         ]
     )
     codes = [errno.ENOENT, errno.EACCES, errno.ENOENT, errno.EISDIR, errno.EISDIR]
@@ -337,7 +337,7 @@ def test_what_is_refused_is_named_and_ends_nothing_but_itself(place: Place) -> N
 
 def test_a_program_that_is_missing_is_refused_in_a_batch(place: Place) -> None:
     probe = Probe(argv=("iotrial-no-such-program",))
-    (answer,) = place.host.batch([Look(probe)])
+    (answer,) = place.host.batch([Read(probe)])
     assert answer.errno
     assert answer.complaint
 
@@ -347,9 +347,9 @@ def test_what_a_command_prints_is_read(place: Place) -> None:
     note = place.path("note")
     seen, held, differs = place.host.batch(
         [
-            Look(probe),
-            Hold(probe, "7", (Act("save", place.path("never"), ""),)),
-            Hold(probe, "8", (Act("save", note, ""),)),
+            Read(probe),
+            Ensure(probe, "7", (Change("save", place.path("never"), ""),)),
+            Ensure(probe, "8", (Change("save", note, ""),)),
         ]
     )
     assert (seen.raw, reads(probe, seen)) == (b"RX: 7\n", "7")
@@ -361,13 +361,13 @@ def test_what_is_absent_can_be_made_and_taken_away(place: Place) -> None:
     path = place.path("drop-in")
     probe = Probe(path, pick="whole", absent=ABSENT)
     text = "one = 1\n\n"
-    away, make = (Act("remove", path),), (Act("save", path, text),)
-    steps = [Hold(probe, ABSENT, make), Look(probe), Hold(probe, text, make), Look(probe)]
+    away, make = (Change("remove", path),), (Change("save", path, text),)
+    steps = [Ensure(probe, ABSENT, make), Read(probe), Ensure(probe, text, make), Read(probe)]
     first, absent, _, there = place.host.batch(steps)
     assert (first.raw, reads(probe, absent), reads(probe, there)) == (b"", ABSENT, text)
-    assert place.host.batch([Hold(probe, text, (Act("save", path, "other"),))])[0].errno == 0
+    assert place.host.batch([Ensure(probe, text, (Change("save", path, "other"),))])[0].errno == 0
     assert place.host.read(path) == text.encode(), "it was in force"
-    last = place.host.batch([Hold(probe, ABSENT, away), Look(probe)])[1]
+    last = place.host.batch([Ensure(probe, ABSENT, away), Read(probe)])[1]
     assert reads(probe, last) == ABSENT
     assert place.host.list(place.there) == []
 
@@ -376,7 +376,7 @@ def test_a_nul_is_no_end_of_a_file(place: Place) -> None:
     path = place.path("file")
     place.host.save(path, b"a\0b")
     probe = Probe(path, pick="whole")
-    seen, _ = place.host.batch([Look(probe), Hold(probe, "ab", (Act("save", path, "ab"),))])
+    seen, _ = place.host.batch([Read(probe), Ensure(probe, "ab", (Change("save", path, "ab"),))])
     assert seen.raw == b"a\0b"
     assert place.host.read(path) == b"ab"
 

@@ -33,16 +33,16 @@ from deaths import (
 from iotrial.errors import OwedError
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
-from iotrial.hosts.fake.disk import Block, FakeQueue
+from iotrial.hosts.fake.disk import FakeBlockDevice, FakeQueue
 from iotrial.hosts.fake.parts.paths import FOLDER, Multipath
 from iotrial.hosts.fake.parts.stacks import ARRAY as MD_FOLDER
 from iotrial.hosts.fake.parts.stacks import Lvm, Md
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import Catalogue, tunable
 
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 STEPS = (1, 3)
 """How much later in the list the second treatment of a life is."""
 ARRAY, VOLUME, MAP = "md127", "vg/mirror", "mpatha"
@@ -217,7 +217,9 @@ def live(host: FakeHost, family: Family, treatments: Sequence[Treatment]) -> Non
 
 def prepared(former: Callable[[FakeHost], None]) -> FakeHost:
     host = FakeHost()
-    host.machine.blocks[ARRAY] = Block(ARRAY, (9, 127), 2**30, FakeQueue(schedulers=("none",)))
+    host.machine.blocks[ARRAY] = FakeBlockDevice(
+        ARRAY, (9, 127), 2**30, FakeQueue(schedulers=("none",))
+    )
     host.machine.relink()
     former(host)
     return host

@@ -17,7 +17,7 @@ from iotrial.execute.settings.journal import open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import catalogue_of
 from iotrial.tunables.file import rows
@@ -32,7 +32,7 @@ KNOBS = tuple(
         field="rsize:",
     )
 )
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()), knobs=KNOBS)
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()), knobs=KNOBS)
 FORMERS: tuple[tuple[bytes, int] | None, ...] = (
     None,
     (b"rsize 4096\n", 0o600),

@@ -21,11 +21,11 @@ from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.kernel import CPU_ROOT, HBA
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import CATALOGUE, Catalogue, tunable
 
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 _FEW = 3
 DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0"}
 

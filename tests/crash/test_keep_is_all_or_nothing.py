@@ -18,8 +18,8 @@ from iotrial.execute.keep.keeping import ASIDE, apply, confirm, undo
 from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
 from iotrial.execute.load.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
-from iotrial.hosts.fake.disk import Disk
-from iotrial.keep.entry import Entry
+from iotrial.hosts.fake.disk import FakeDisk
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
 from iotrial.look.identity import identify
@@ -31,12 +31,12 @@ SYSCTL = "/etc/sysctl.d/99-iotrial-crash.conf"
 PROFILE = Profile(
     "crash",
     (
-        Entry("sysctl.vm.swappiness", "7"),
-        Entry("sysctl.vm.dirty_bytes", "1048576"),
-        Entry("mm.thp", "never"),
-        Entry("queue.scheduler", "bfq", DISK, IDS),
-        Entry("queue.nr_requests", "64", DISK, IDS),
-        Entry("module.loop.max_loop", "16"),
+        KeptSetting("sysctl.vm.swappiness", "7"),
+        KeptSetting("sysctl.vm.dirty_bytes", "1048576"),
+        KeptSetting("mm.thp", "never"),
+        KeptSetting("queue.scheduler", "bfq", DISK, IDS),
+        KeptSetting("queue.nr_requests", "64", DISK, IDS),
+        KeptSetting("module.loop.max_loop", "16"),
     ),
 )
 FILES = export(PROFILE).files
@@ -171,13 +171,15 @@ def test_without_the_journal_some_deaths_would_leave_half_of_it() -> None:
 def test_another_disk_of_that_name_is_refused_and_told_apart_later() -> None:
     host = prepared()
     before = seen(host)
-    other = Profile("crash", (Entry("queue.scheduler", "bfq", DISK, (("serial", "ANOTHER"),)),))
+    other = Profile(
+        "crash", (KeptSetting("queue.scheduler", "bfq", DISK, (("serial", "ANOTHER"),)),)
+    )
     with pytest.raises(RefusedError, match=f"{DISK} is another one now: it was serial ANOTHER"):
         apply(host, other, export(other).files)
     assert seen(host) == before
     kept_host = lived(prepared, live)
     assert verify(kept_host, "crash")[1] == ()
-    kept_host.replace_disk(DISK, Disk(DISK, (240, 0), serial="ANOTHER"))
+    kept_host.replace_disk(DISK, FakeDisk(DISK, (240, 0), serial="ANOTHER"))
     assert [each.what for each in verify(kept_host, "crash")[1]] == [DISK]
 
 
@@ -186,7 +188,7 @@ def swapped(host: FakeHost) -> FakeHost:
     for name, devno, other in ((DISK, (240, 0), OTHER), (OTHER, (240, 16), DISK)):
         number = other[-1]
         wwid = f"naa.600fa4e00000000{number}"
-        host.replace_disk(name, Disk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
+        host.replace_disk(name, FakeDisk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
     return host
 
 
@@ -227,9 +229,9 @@ def test_it_is_kept_on_the_disk_that_was_measured() -> None:
 def test_a_disk_that_is_there_twice_is_not_chosen() -> None:
     host = lived(prepared, live)
     for name, devno in ((OTHER, (240, 16)), ("fakesys", (240, 32))):  # two paths to one disk
-        both = Disk(name, devno, serial="FAKE0000", wwid="naa.600fa4e000000000")
+        both = FakeDisk(name, devno, serial="FAKE0000", wwid="naa.600fa4e000000000")
         host.replace_disk(name, both)
-    host.replace_disk(DISK, Disk(DISK, (240, 0), serial="ANOTHER"))
+    host.replace_disk(DISK, FakeDisk(DISK, (240, 0), serial="ANOTHER"))
     there, differences = verify(host, "crash")
     assert there.moved == {}
     assert [(each.what, each.since) for each in differences] == [(DISK, "another one now")]

@@ -19,7 +19,14 @@ from deaths import HOWS
 from iotrial.errors import HostUnreachable, Interrupted, RefusedError
 from iotrial.execute.keep.keeping import undo
 from iotrial.execute.keep.kept import find, kept
-from iotrial.execute.keep.many_hosts import Came, Share, apply, confirm, undone, verified
+from iotrial.execute.keep.many_hosts import (
+    HostOutcomes,
+    HostProfile,
+    apply,
+    confirm,
+    undone,
+    verified,
+)
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
@@ -27,7 +34,7 @@ from iotrial.keep.profile import Profile
 H = TypeVar("H", bound=FakeHost)
 NAMES = ("box1", "box2")
 SMALL = PROFILE.only([PROFILE.entries[0], PROFILE.entries[3]])
-SHARES = {name: Share(SMALL, export(SMALL).files) for name in NAMES}
+SHARES = {name: HostProfile(SMALL, export(SMALL).files) for name in NAMES}
 
 
 class Linked(FakeHost):
@@ -86,7 +93,7 @@ def after() -> object:
     return seen(hosts["box1"])
 
 
-def states(came: Came) -> list[str]:
+def states(came: HostOutcomes) -> list[str]:
     return [each.state for each in came.outcomes]
 
 
@@ -238,5 +245,5 @@ def test_two_names_of_one_kernel_cannot_both_keep_what_belongs_to_it() -> None:
     with pytest.raises(RefusedError, match="box1 and box2 are one kernel"):
         apply(hosts, SHARES)
     own = Profile("crash", (PROFILE.entries[0],))
-    shares = {"box1": Share(own, ()), "box2": Share(SMALL.only([SMALL.entries[1]]), ())}
+    shares = {"box1": HostProfile(own, ()), "box2": HostProfile(SMALL.only([SMALL.entries[1]]), ())}
     assert apply(hosts, shares).error is None

@@ -29,16 +29,16 @@ from deaths import (
 from iotrial.errors import OwedError
 from iotrial.execute.session import open_session
 from iotrial.execute.settings.journal import Journal
-from iotrial.execute.settings.restore import Payment, restore
+from iotrial.execute.settings.restore import RestoreReport, restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.parts.mounts import EXT4, NFS, Mounts
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
-from iotrial.model.target import Mounting, Target
+from iotrial.model.study import DecisionRule, Design, Study
+from iotrial.model.target import MountSpec, Target
 from iotrial.model.tunable import Setting
 from iotrial.tunables import Catalogue, tunable
 
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 MOMENTS = at_each_operation("torn", "after")
 """Not done is the same machine as the operation before it done."""
 Treatment = dict[str, str]
@@ -169,7 +169,7 @@ def test_an_option_alone_would_leave_what_it_brought_with_it(
 
 MADE = (
     Target("loop", "loop", size=2**20, filesystem="ext4"),
-    Target("nas", "directory", "/mnt/new/deep", mount=Mounting("srv:/other", "nfs", "soft")),
+    Target("nas", "directory", "/mnt/new/deep", mount=MountSpec("srv:/other", "nfs", "soft")),
     Target(
         "made", "directory", "/mnt/made", create=(("mkdir", "/mnt/made"),),
         remove=(("rmdir", "/mnt/made"),),
@@ -180,8 +180,8 @@ MADE = (
 
 def made(host: FakeHost) -> None:
     """A session that makes targets of every kind, sets options of what it mounted, and leaves."""
-    study = Study("?", "made", MADE, (), (), Design(), Decide(()))
-    with open_session(host, study, results=Path("/nowhere"), payment=Payment()) as session:
+    study = Study("?", "made", MADE, (), (), Design(), DecisionRule(()))
+    with open_session(host, study, results=Path("/nowhere"), payment=RestoreReport()) as session:
         wanted = {aim.path: ("mount.atime", "mount.sync") for aim in session.aims.values()}
         wanted.pop("/mnt/made")
         session.own_groups(wanted)

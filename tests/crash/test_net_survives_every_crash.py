@@ -15,12 +15,12 @@ import pytest
 
 from deaths import Life, Moment, Tally, enumerate_deaths, hold_each_and_pay, opened
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.tunables import Catalogue, tunable
 
 NIC = "fakenic0"
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 DEVICES = {"nic": NIC, "rx": f"{NIC}/queues/rx-1", "tx": f"{NIC}/queues/tx-0", "irq": "41"}
 
 Former = Sequence[tuple[str, ...]]

@@ -18,13 +18,13 @@ from deaths import Life, Tally, enumerate_deaths, hold_each_and_pay, killed, len
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import Catalogue, tunable
 
 DEVICE = "fake0"
 QUEUE = f"/sys/block/{DEVICE}/queue/"
-STUDY = Study("?", "crash", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 OWN = {

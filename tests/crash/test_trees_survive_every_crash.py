@@ -14,18 +14,18 @@ from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.places import journal_folder
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Left, inside
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import Leftover, inside
 from iotrial.plan.load import parse_study
 
 HOME = "/var/tmp"
-AIM = Aim(Target("t", "directory", HOME), HOME, "", None)
+AIM = PreparedTarget(Target("t", "directory", HOME), HOME, "", None)
 LEFTS = (
-    Left(f"{HOME}/of-a-trial", "folder", "trial"),
-    Left(f"{HOME}/of-the-study", "folder", "study"),
-    Left(f"{HOME}/file-of-a-trial", "file", "trial"),
-    Left(f"{HOME}/file-of-the-study", "file", "study"),
-    Left(f"{HOME}/theirs", "file", "study"),
+    Leftover(f"{HOME}/of-a-trial", "folder", "trial"),
+    Leftover(f"{HOME}/of-the-study", "folder", "study"),
+    Leftover(f"{HOME}/file-of-a-trial", "file", "trial"),
+    Leftover(f"{HOME}/file-of-the-study", "file", "study"),
+    Leftover(f"{HOME}/theirs", "file", "study"),
 )
 STUDY = """
 question = "Is all of it gone?"

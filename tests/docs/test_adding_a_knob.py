@@ -16,7 +16,7 @@ from iotrial import plugins, tunables
 from iotrial.cli import main as cli
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.journal import open_journal, sessions
-from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.settings.restore import RestoreReport, pay
 from iotrial.execute.settings.tuning import observe
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake import proc as fake_sysctl
@@ -24,7 +24,7 @@ from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import offer
 from iotrial.look.refusals import refusals
 from iotrial.model.host import Host
-from iotrial.model.step import Look
+from iotrial.model.step import Read
 from iotrial.model.study import Study
 from iotrial.model.target import Topology
 from iotrial.model.tunable import Setting
@@ -112,7 +112,7 @@ def held_and_given_back(host: Host, folder: str, wanted: Setting) -> None:
     session.hold([wanted])
     assert wanted in session.observed()
     (session,) = sessions(host, folder)
-    payment = Payment()
+    payment = RestoreReport()
     pay(host, session, payment)
     assert payment.owed == []
     assert observe(host, knob, wanted.device) == before
@@ -157,7 +157,7 @@ def test_the_commands_of_the_family_are_true_here(family: str) -> None:
     knob = tunables.tunable(f"{family}.cache_pressure")
     if not shutil.which("sysctl", path=f"{os.environ['PATH']}:/usr/sbin:/sbin"):
         pytest.skip("needs sysctl(8): procps")
-    (answer,) = LocalHost().batch([Look(knob.probe(""))])
+    (answer,) = LocalHost().batch([Read(knob.probe(""))])
     assert knob.observe(answer.raw) == Path("/proc/sys/vm/vfs_cache_pressure").read_text().strip()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.formats.bonnie import FILES, IO, runs
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
 from iotrial.tools.bonnie import TOOL
 
@@ -44,7 +44,7 @@ def test_a_run_here_is_read_and_its_table_says_the_same(tmp_path: Path) -> None:
     user = "root" if os.geteuid() == 0 else ""
     options = (("size", "64M"), ("ram", 16), ("files", 1), ("user", user))
     workload = Workload("load", "bonnie++", options)
-    load = TOOL.command(workload, Aimed(str(tmp_path), "directory"), {"memory": 2.0**33})
+    load = TOOL.command(workload, ToolTarget(str(tmp_path), "directory"), {"memory": 2.0**33})
     done = subprocess.run(load.argv, capture_output=True, check=True, timeout=200)
     (tmp_path / "stdout").write_bytes(done.stdout)
     parsed = TOOL.parse(tmp_path)

@@ -22,7 +22,7 @@ from iotrial.execute.settings.journal import Journal, open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.kernel import V1 as ROOT
-from iotrial.hosts.fake.parts.kernel import Groups
+from iotrial.hosts.fake.parts.kernel import ControlGroups
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.tunable import Setting
@@ -170,7 +170,7 @@ def test_the_fake_answers_random_writes_as_the_kernel_does(
     seed: int, loop_device: str, books: Journal
 ) -> None:
     """Never a multiple of 2³² for iops: the kernel would divide by it."""
-    host, fake, device = LocalHost(), Groups(), number(loop_device)
+    host, fake, device = LocalHost(), ControlGroups(), number(loop_device)
     tuning.own(host, books, NAMES)
     fake.made.add(ROOT)
 

@@ -19,13 +19,13 @@ import pytest
 
 from iotrial.errors import FileRefused, SettingRefused
 from iotrial.execute.load.load import TOKEN, end_loads
-from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.journal import SettingsUndo, open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.kernel import CPU_ROOT, Cpus
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
-from iotrial.model.step import Look
+from iotrial.model.step import Read
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.cpu import HOLDER, PIDFILE
@@ -105,7 +105,7 @@ def test_a_latency_limit_is_given_back_from_the_journal_alone(host: LocalHost, s
     assert str(state) in folder
     journal = open_journal(host, folder, {"boot_id": boot_id(host), "token": "no such token"})
     owed = snapshot(host, [LATENCY.name], "").owed
-    journal.owe_settings(SettingsDebt("", None, owed))
+    journal.owe_settings(SettingsUndo("", None, owed))
     apply(host, [Setting("", LATENCY.name, "5")])
     assert in_force() == min(5, before)
     assert restore(host, folder).done == ["restored cpu.dma_latency=unset"]
@@ -168,7 +168,7 @@ def test_what_this_machine_lacks_is_not_here_and_says_what_is_missing(
         pytest.skip("this machine has cpufreq: nothing is lacking")
     device = "cpu0" if tunable(name).scope == "cpu" else ""
     assert snapshot(host, [name], device).values == ()
-    (answer,) = host.batch([Look(tunable(name).probe(device))])
+    (answer,) = host.batch([Read(tunable(name).probe(device))])
     assert re.search(r"/sys/devices/system/cpu/.*: No such file or directory", answer.complaint)
 
 

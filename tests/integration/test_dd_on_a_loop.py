@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.model.tool import Aimed, Parsed
+from iotrial.model.tool import ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
@@ -47,7 +47,7 @@ def moved(name: str) -> tuple[int, int]:
     return int(fields[2]) * 512, int(fields[6]) * 512
 
 
-def execute(aimed: Aimed, folder: Path, **options: OptionValue) -> Parsed:
+def execute(aimed: ToolTarget, folder: Path, **options: OptionValue) -> ParsedOutput:
     """As in a trial: the command and what it said stay in the folder."""
     workload = Workload("load", "dd", tuple(options.items()))
     assert DD.check(workload, {}) == []
@@ -60,7 +60,7 @@ def execute(aimed: Aimed, folder: Path, **options: OptionValue) -> Parsed:
     return DD.parse(folder)
 
 
-def values(parsed: Parsed) -> dict[str, float]:
+def values(parsed: ParsedOutput) -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if each.job == "all"}
 
 
@@ -68,7 +68,7 @@ def values(parsed: Parsed) -> dict[str, float]:
 def test_dd_counts_what_the_kernel_counts(
     loop_device: str, tmp_path: Path, rw: str, way: str
 ) -> None:
-    aimed = Aimed(f"/dev/{loop_device}", "device", SIZE)
+    aimed = ToolTarget(f"/dev/{loop_device}", "device", SIZE)
     before = moved(loop_device)
     parsed = execute(aimed, tmp_path, rw=rw, bs="1MiB", direct=way == "direct")
     read, written = map(int.__sub__, moved(loop_device), before)
@@ -87,7 +87,7 @@ def test_every_buffered_read_of_a_device_nobody_holds_reaches_it(
     loop_device: str, tmp_path: Path
 ) -> None:
     # The kernel drops a block device's page cache when it is closed for the last time.
-    aimed = Aimed(f"/dev/{loop_device}", "device", SIZE)
+    aimed = ToolTarget(f"/dev/{loop_device}", "device", SIZE)
     for _ in range(2):
         before, _ = moved(loop_device)
         execute(aimed, tmp_path, direct=False)
@@ -95,7 +95,7 @@ def test_every_buffered_read_of_a_device_nobody_holds_reaches_it(
 
 
 def test_the_end_of_the_device_is_a_doubt(loop_device: str, tmp_path: Path) -> None:
-    aimed = Aimed(f"/dev/{loop_device}", "device")
+    aimed = ToolTarget(f"/dev/{loop_device}", "device")
     parsed = execute(aimed, tmp_path, size="80MiB")
     assert values(parsed)["read.bytes"] == SIZE
     assert "fewer" in {doubt.check for doubt in parsed.doubts}
@@ -104,7 +104,7 @@ def test_the_end_of_the_device_is_a_doubt(loop_device: str, tmp_path: Path) -> N
 def test_a_file_keeps_what_lies_beyond_what_is_written(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * 3 * 2**20)
-    aimed = Aimed(str(file), "file", 3 * 2**20)
+    aimed = ToolTarget(str(file), "file", 3 * 2**20)
     parsed = execute(aimed, tmp_path, rw="write", size="1MiB", seek="1MiB", direct=False)
     assert file.read_bytes() == b"x" * 2**20 + bytes(2**20) + b"x" * 2**20
     assert values(parsed)["write.bytes"] == 2**20
@@ -114,7 +114,7 @@ def test_a_file_keeps_what_lies_beyond_what_is_written(tmp_path: Path) -> None:
 def test_a_device_that_is_gone_is_not_made(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     with pytest.raises(subprocess.CalledProcessError):
-        execute(Aimed(str(gone), "device"), tmp_path, rw="write", size="1MiB")
+        execute(ToolTarget(str(gone), "device"), tmp_path, rw="write", size="1MiB")
     assert not gone.exists()
 
 

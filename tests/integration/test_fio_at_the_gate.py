@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.load import barrier
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
 from iotrial.tools.fio import TOOL
 
@@ -48,7 +48,7 @@ class Run:
     def start(self, workload: Workload, at: float) -> subprocess.Popen[bytes]:
         (self.folder / "data").write_bytes(os.urandom(2**20))
         self.part.mkdir()
-        aimed = Aimed(str(self.folder / "data"), "file", 2**20)
+        aimed = ToolTarget(str(self.folder / "data"), "file", 2**20)
         load = TOOL.gated(TOOL.command(workload, aimed, {"cpus": 1.0}), workload, barrier.GATE)
         assert load is not None
         for name, content in load.files:

@@ -14,7 +14,7 @@ from iotrial.model.recording import Recording
 from iotrial_import import fio_logs
 from iotrial_import.files import read as read_file
 from iotrial_import.formats import fio_hist_log, fio_log
-from iotrial_import.legend import Legend
+from iotrial_import.legend import ImportMap
 
 pytestmark = pytest.mark.skipif(
     not shutil.which("fio"), reason="fio is not installed (apt-get install fio)"
@@ -76,7 +76,7 @@ def test_the_logs_of_all_jobs_together_say_what_fio_says_of_the_group(tmp_path: 
     told = {each.metric: each.value for each in measured if each.job == "all"}
     paths = sorted(tmp_path.glob("x_*.log"))
     assert len(paths) == 6 * 3
-    (whole,) = fio_logs.together([read_file(each.name, each, Legend()) for each in paths])
+    (whole,) = fio_logs.together([read_file(each.name, each, ImportMap()) for each in paths])
     (run,) = whole.recordings
     assert {each.job for each in run.measurements} == {"all", "1", "2", "3"}
     found = {each.metric: each.value for each in run.measurements if each.job == "all"}

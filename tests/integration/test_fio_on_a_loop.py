@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.model.tool import Aimed, Load, Parsed
+from iotrial.model.tool import Load, ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
@@ -70,14 +70,14 @@ def load(device: str, **options: OptionValue) -> Load:
     facts = {"cpus": float(os.cpu_count() or 1), "io_uring": 1.0}
     workload = Workload("load", "fio", tuple(options.items()))
     assert FIO.check(workload, facts) == []
-    return FIO.command(workload, Aimed(device, "device"), facts)
+    return FIO.command(workload, ToolTarget(device, "device"), facts)
 
 
 def execute(argv: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(argv, cwd=folder, capture_output=True, timeout=200, check=False)
 
 
-def values(parsed: Parsed) -> dict[str, float]:
+def values(parsed: ParsedOutput) -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if each.job == "all"}
 
 
@@ -137,7 +137,7 @@ def test_text_and_json_of_one_run_agree(device: str, tmp_path: Path) -> None:
 
 def test_a_trial_lasts_as_long_as_foretold(device: str, tmp_path: Path) -> None:
     workload = Workload("load", "fio", (("rw", "read"), ("ramp_time", 0.5), ("runtime", "500ms")))
-    aimed = Aimed(device, "device")
+    aimed = ToolTarget(device, "device")
     asked = FIO.command(workload, aimed, {})
     assert execute(asked.argv, tmp_path).returncode == 0
     parsed = FIO.parse(tmp_path)
@@ -151,7 +151,7 @@ def test_a_job_file_loads_only_what_it_names(device: str, tmp_path: Path) -> Non
     text = f"[one]\nfilename={device}\nrw=randread\ndirect=1\nruntime=1\ntime_based\n"
     workload = Workload("mine", "fio", (), text)
     assert FIO.reach(workload).paths == (device,)
-    asked = FIO.command(workload, Aimed("/dev/null", "device"), {})
+    asked = FIO.command(workload, ToolTarget("/dev/null", "device"), {})
     for name, content in asked.files:
         (tmp_path / name).write_bytes(content)
     before = sectors(device)[0]
@@ -204,7 +204,7 @@ def test_a_job_file_of_stages_runs_on_the_target_with_its_logs_beside_it(
 ) -> None:
     workload = Workload("stages", "fio", (("filename", "target"),), STAGES)
     assert FIO.check(workload, {}) == []
-    asked = FIO.command(workload, Aimed(device, "device"), {})
+    asked = FIO.command(workload, ToolTarget(device, "device"), {})
     for name, content in asked.files:
         (tmp_path / name).write_bytes(content)
     before = sectors(device)

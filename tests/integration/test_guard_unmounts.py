@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.settings.guard import guard_argv
-from iotrial.execute.settings.journal import MadeDebt, open_journal, sessions
-from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.settings.journal import ResourceUndo, open_journal, sessions
+from iotrial.execute.settings.restore import RestoreReport, pay
 from iotrial.execute.targets.trees import make_tree, plan_tree
 from iotrial.hosts.local import LocalHost
 
@@ -27,7 +27,7 @@ def by_guard(state: Path) -> None:
 
 def by_python(state: Path) -> None:
     (session,) = sessions(HERE, str(state / "journal.d"))
-    pay(HERE, session, Payment())
+    pay(HERE, session, RestoreReport())
 
 
 def mount(source: str, point: Path) -> None:
@@ -57,8 +57,8 @@ def point(tmp_path: Path) -> Iterator[Path]:
 
 def owe(state: Path, point: Path, source: str) -> Path:
     journal = open_journal(HERE, str(state / "journal.d"), {"token": "T0"})
-    journal.owe_made(MadeDebt("folder", {"folder": str(point)}))
-    journal.owe_made(MadeDebt("mount", {"point": str(point), "source": source}))
+    journal.owe_made(ResourceUndo("folder", {"folder": str(point)}))
+    journal.owe_made(ResourceUndo("mount", {"point": str(point), "source": source}))
     return Path(journal.path)
 
 
@@ -120,7 +120,7 @@ def test_a_tree_with_something_mounted_in_it_stays_whole(
         (tree / where / "thesis").write_text("years of work")
         before = sorted(tree.rglob("*"))
         journal = open_journal(HERE, str(state / "journal.d"), {"token": "T0"})
-        journal.owe_made(MadeDebt("tree", plan.as_dict()))
+        journal.owe_made(ResourceUndo("tree", plan.as_dict()))
         payer(state)
         assert sorted(tree.rglob("*")) == before
         assert Path(journal.path).exists()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.iperf3 import TOOL
 
@@ -101,7 +101,7 @@ def test_what_iperf3_says_is_what_the_interface_counted(
     interface, server = link
     workload = Workload("load", "iperf3", (("server", server), ("time", 2), *options.items()))
     before = _counters(interface)
-    load = TOOL.command(workload, Aimed(str(tmp_path), "directory"), {})
+    load = TOOL.command(workload, ToolTarget(str(tmp_path), "directory"), {})
     done = subprocess.run(load.argv, capture_output=True, check=False, timeout=200)
     assert done.returncode == 0, done.stdout + done.stderr
     moved = _counters(interface)[counter] - before[counter]

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.fleet import exports
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 from packages import unpacked
 
 pytestmark = pytest.mark.root
@@ -30,18 +30,18 @@ NIC = (("address", "52:54:00:00:00:01"),)
 PROFILE = Profile(
     "accepted",
     (
-        Entry("queue.scheduler", "bfq", "sda", DISK, "none", 'reads: "+12 %" (+9 … +15)'),
-        Entry("queue.nr_requests", "64", "sda", DISK),
-        Entry("scsi.queue_depth", "32", "sdb", (("model", "SAN [A]*"), ("vendor", "X|Y"))),
-        Entry("nvme.iopolicy", "round-robin", "nvme0n1", (("wwid", "eui.01"),)),
-        Entry("rps.cpus", "3", "eth0/queues/rx-0", NIC),
-        Entry("sysctl.vm.swappiness", "10"),
-        Entry("sysctl.net.ipv4.tcp_rmem", "4096 87380 16777216"),
-        Entry("mm.thp", "madvise"),
-        Entry("module.lpfc.lpfc_hba_queue_depth", "64"),
-        Entry("module.scsi_mod.scsi_logging_level", "0"),
+        KeptSetting("queue.scheduler", "bfq", "sda", DISK, "none", 'reads: "+12 %" (+9 … +15)'),
+        KeptSetting("queue.nr_requests", "64", "sda", DISK),
+        KeptSetting("scsi.queue_depth", "32", "sdb", (("model", "SAN [A]*"), ("vendor", "X|Y"))),
+        KeptSetting("nvme.iopolicy", "round-robin", "nvme0n1", (("wwid", "eui.01"),)),
+        KeptSetting("rps.cpus", "3", "eth0/queues/rx-0", NIC),
+        KeptSetting("sysctl.vm.swappiness", "10"),
+        KeptSetting("sysctl.net.ipv4.tcp_rmem", "4096 87380 16777216"),
+        KeptSetting("mm.thp", "madvise"),
+        KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64"),
+        KeptSetting("module.scsi_mod.scsi_logging_level", "0"),
         *(
-            Entry(f"net.{name}", value, "eth0", NIC)
+            KeptSetting(f"net.{name}", value, "eth0", NIC)
             for name, value in {
                 "ring_rx": "4096",
                 "ring_tx": "4096",
@@ -61,8 +61,8 @@ PROFILE = Profile(
                 "rx_checksum": "on",
             }.items()
         ),
-        Entry("mount.rsize", "65536", "/mnt/a b", (("options", "rw,vers=4.2"),)),
-        Entry("irq.affinity", "0", "33", (("of", "nvme0q1"),)),
+        KeptSetting("mount.rsize", "65536", "/mnt/a b", (("options", "rw,vers=4.2"),)),
+        KeptSetting("irq.affinity", "0", "33", (("of", "nvme0q1"),)),
     ),
     "Which is best?",
 )
@@ -75,7 +75,7 @@ def placed(tmp_path: Path) -> Path:
         path = tmp_path / each.path.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(each.text)
-    shares = {Place("local"): (PROFILE, export(PROFILE).files)}
+    shares = {StudyHost("local"): (PROFILE, export(PROFILE).files)}
     for place, text, program in exports("accepted", shares):
         path = tmp_path / "fleet" / place
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -241,12 +241,15 @@ def test_ansible_takes_the_inventory_of_several_hosts(tmp_path: Path) -> None:
     playbook = Path(sys.executable).parent / "ansible-playbook"
     if not playbook.exists():
         pytest.skip("ansible-core is not among the installed development tools")
-    swap, disk = Entry("sysctl.vm.swappiness", "10"), Entry("queue.scheduler", "bfq", "sda", DISK)
+    swap, disk = (
+        KeptSetting("sysctl.vm.swappiness", "10"),
+        KeptSetting("queue.scheduler", "bfq", "sda", DISK),
+    )
     shares = {}
     for place, entries in {
-        Place("box-1", "-p 2222 -o User=me root@192.0.2.1"): (swap,),
-        Place("box-2", "root@192.0.2.2"): (swap, disk),
-        Place("here"): (swap,),
+        StudyHost("box-1", "-p 2222 -o User=me root@192.0.2.1"): (swap,),
+        StudyHost("box-2", "root@192.0.2.2"): (swap, disk),
+        StudyHost("here"): (swap,),
     }.items():
         mine = Profile("many-{{ x }}", entries)
         shares[place] = (mine, export(mine).files)

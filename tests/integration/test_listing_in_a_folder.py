@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
 from iotrial.tools.listing import TOOL
 
@@ -19,7 +19,7 @@ def start(folder: Path, target: Path, **options: str | int) -> subprocess.Popen[
     """In a folder such as iotrial makes for it."""
     workload = Workload("w", "listing", tuple(options.items()))
     (target / "iotrial-listing" / "data").mkdir(parents=True)
-    made = TOOL.command(workload, Aimed(str(target), "directory"), {})
+    made = TOOL.command(workload, ToolTarget(str(target), "directory"), {})
     folder.mkdir(exist_ok=True)
     for name, content in made.files:
         (folder / name).write_bytes(content)

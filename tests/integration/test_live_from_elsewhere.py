@@ -25,17 +25,17 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import factories
 from iotrial.live import address
-from iotrial.live.live import Live
-from iotrial.model.event import Planned, Began, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.live import LiveStatus
+from iotrial.model.event import TrialsPlanned, TrialBegan, CountersSampled
+from iotrial.model.results import TelemetrySample
 results = factories.results()
-with Live(results.study, address.parse(address.FREE)) as live:
-    live(Planned(1, 1, Path(sys.argv[2])))
-    live(Began(results.records[0].trial, 3.0))
+with LiveStatus(results.study, address.parse(address.FREE)) as live:
+    live(TrialsPlanned(1, 1, Path(sys.argv[2])))
+    live(TrialBegan(results.records[0].trial, 3.0))
     print(live.place.url, flush=True)
     for t in range(100):
         disk = {"reads": 1000 * t, "sectors_read": 8000 * t, "read_ms": 500 * t}
-        live(Sampled(Sample("box", "disk", "sda", {"t": float(t), "disk": disk})))
+        live(CountersSampled(TelemetrySample("box", "disk", "sda", {"t": float(t), "disk": disk})))
         time.sleep(1)
 """
 STUDY = """

@@ -22,10 +22,19 @@ import pytest
 import factories
 from browsing import Browser, Tab
 from iotrial.live import address, picture
-from iotrial.live.live import Live
+from iotrial.live.live import LiveStatus
 from iotrial.live.picture import SHORTEST
-from iotrial.model.event import Asked, Began, Ended, Held, Known, Planned, Said, Sampled
-from iotrial.model.results import Sample
+from iotrial.model.event import (
+    CountersSampled,
+    Message,
+    PersonAsked,
+    ResultsUpdated,
+    SettingsInForce,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
+from iotrial.model.results import TelemetrySample
 from iotrial.model.tunable import Setting
 from iotrial.stats.judge import judge
 
@@ -70,28 +79,28 @@ def telemetry(seconds: int) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Live]:
+def live(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveStatus]:
     monkeypatch.setattr(picture, "STALE", 600.0)  # however long a browser takes to start
-    with Live(RESULTS.study, address.parse(address.FREE)) as found:
-        found(Planned(63, 63, tmp_path))
-        found(Known(RESULTS))
-        found(Began(RECORDS[0].trial, 30.0))
-        found(Held("local", [Setting("sda", "queue.scheduler", "bfq")]))
+    with LiveStatus(RESULTS.study, address.parse(address.FREE)) as found:
+        found(TrialsPlanned(63, 63, tmp_path))
+        found(ResultsUpdated(RESULTS))
+        found(TrialBegan(RECORDS[0].trial, 30.0))
+        found(SettingsInForce("local", [Setting("sda", "queue.scheduler", "bfq")]))
         yield found
 
 
-def replay(live: Live, rows: list[dict[str, Any]], host: str = "local") -> None:
+def replay(live: LiveStatus, rows: list[dict[str, Any]], host: str = "local") -> None:
     """Say it as the sampler does, but faster."""
     for values in rows:
-        live(Sampled(Sample(host, "disk", "sda", values)))
+        live(CountersSampled(TelemetrySample(host, "disk", "sda", values)))
 
 
-def url(live: Live) -> str:
+def url(live: LiveStatus) -> str:
     assert live.place
     return live.place.url
 
 
-def opened(browser: Browser, live: Live, width: int = 1280) -> Tab:
+def opened(browser: Browser, live: LiveStatus, width: int = 1280) -> Tab:
     tab = browser.tab(width)
     tab.call("Page.addScriptToEvaluateOnNewDocument", {"source": OBSERVE})
     tab.go(url(live))
@@ -104,7 +113,7 @@ LATENCY = "document.querySelector('#lat b').textContent"
 
 
 def test_numbers_move_and_are_those_of_the_recorded_trial(
-    live: Live, browser: str, tmp_path: Path
+    live: LiveStatus, browser: str, tmp_path: Path
 ) -> None:
     rows = telemetry(12)
     with Browser(browser, tmp_path / "profile") as first:
@@ -147,7 +156,7 @@ CELLS = """
 
 
 def test_each_path_has_a_row_below_its_device_that_moves_as_the_trial_stored_it(
-    live: Live, browser: str, tmp_path: Path
+    live: LiveStatus, browser: str, tmp_path: Path
 ) -> None:
     stored = tmp_path / "telemetry.jsonl"
     stored.write_text("".join(f"{json.dumps(row)}\n" for row in over_two_paths(telemetry(8))))
@@ -161,8 +170,8 @@ def test_each_path_has_a_row_below_its_device_that_moves_as_the_trial_stored_it(
                 tab.until(f"points.length >= {at}")
                 seen.append(tab.see("now.paths.map((each) => each.rates['read.iops'])"))
                 said.append(tab.see(CELLS))
-        live(Ended(RECORDS[0]))
-        live(Began(RECORDS[1].trial, 3.0))
+        live(TrialEnded(RECORDS[0]))
+        live(TrialBegan(RECORDS[1].trial, 3.0))
         tab.until("now.trials.length === 1 && !now.paths[0].rates.share")
         between = tab.see(CELLS)
     assert seen == [
@@ -180,7 +189,7 @@ def test_each_path_has_a_row_below_its_device_that_moves_as_the_trial_stored_it(
 
 
 def test_a_second_browser_sees_the_same_and_a_reload_loses_nothing(
-    live: Live, browser: str, tmp_path: Path
+    live: LiveStatus, browser: str, tmp_path: Path
 ) -> None:
     with Browser(browser, tmp_path / "a") as one, Browser(browser, tmp_path / "b") as other:
         tab = opened(one, live)
@@ -196,7 +205,7 @@ def test_a_second_browser_sees_the_same_and_a_reload_loses_nothing(
         assert tab.see("sparks.get('local disk sda').length") == 4
 
 
-def test_a_wrong_token_sees_nothing(live: Live, browser: str, tmp_path: Path) -> None:
+def test_a_wrong_token_sees_nothing(live: LiveStatus, browser: str, tmp_path: Path) -> None:
     with Browser(browser, tmp_path / "profile") as found:
         tab = found.tab()
         tab.go(url(live)[:-1])
@@ -205,7 +214,7 @@ def test_a_wrong_token_sees_nothing(live: Live, browser: str, tmp_path: Path) ->
 
 
 def test_nothing_jumps_while_numbers_come_and_trials_change(
-    live: Live, browser: str, tmp_path: Path
+    live: LiveStatus, browser: str, tmp_path: Path
 ) -> None:
     with Browser(browser, tmp_path / "profile") as found:
         tab = opened(found, live)
@@ -213,9 +222,9 @@ def test_nothing_jumps_while_numbers_come_and_trials_change(
         tab.until("points.length >= 1")
         tab.see("window.shifts.length = 0")
         for record in RECORDS[:4]:
-            live(Ended(record))
-            live(Began(record.trial, 3.0))
-            live(Held("local", [Setting("sda", "queue.scheduler", "none")]))
+            live(TrialEnded(record))
+            live(TrialBegan(record.trial, 3.0))
+            live(SettingsInForce("local", [Setting("sda", "queue.scheduler", "none")]))
             replay(live, telemetry(3))
             tab.until(f"now.trials[0].number === {record.trial.number} && now.total['read.iops']")
         assert tab.see(SHIFT) < 0.01
@@ -223,13 +232,13 @@ def test_nothing_jumps_while_numbers_come_and_trials_change(
 
 @pytest.mark.parametrize("width", [1280, 800, 360])
 def test_it_fits_its_window_in_light_and_dark(
-    live: Live, browser: str, tmp_path: Path, width: int
+    live: LiveStatus, browser: str, tmp_path: Path, width: int
 ) -> None:
     with Browser(browser, tmp_path / "profile") as found:
         tab = opened(found, live, width)
         for host in ("box-with-a-long-name-1", "box-with-a-long-name-2"):
             replay(live, telemetry(3), host)
-        live(Ended(next(record for record in RECORDS if record.state == "invalid")))
+        live(TrialEnded(next(record for record in RECORDS if record.state == "invalid")))
         tab.until("now.rows.length === 2 && now.trials.length === 1")
         assert tab.see("document.documentElement.scrollWidth") <= width, tab.see(OUTSIDE)
         assert tab.see("document.querySelectorAll('#intervals svg.range').length") == len(
@@ -241,13 +250,13 @@ def test_it_fits_its_window_in_light_and_dark(
         assert tab.see(ink) != light
 
 
-def test_names_are_text_whatever_they_hold(live: Live, browser: str, tmp_path: Path) -> None:
+def test_names_are_text_whatever_they_hold(live: LiveStatus, browser: str, tmp_path: Path) -> None:
     evil = "<img src=x onerror='window.hit=1'><script>window.hit=1</script>"
     with Browser(browser, tmp_path / "profile") as found:
         tab = opened(found, live)
         replay(live, telemetry(3), evil)
-        live(Said(evil))
-        live(Asked(evil))
+        live(Message(evil))
+        live(PersonAsked(evil))
         tab.until("now.rows.length === 1 && now.words.length === 1 && now.asked")
         assert tab.see("window.hit") is None
         assert tab.see("document.images.length") == 0
@@ -256,8 +265,8 @@ def test_names_are_text_whatever_they_hold(live: Live, browser: str, tmp_path: P
 
 def test_the_page_says_when_the_run_is_over_or_out_of_reach(tmp_path: Path, browser: str) -> None:
     with Browser(browser, tmp_path / "profile") as found:
-        with Live(RESULTS.study, address.parse(address.FREE)) as live:
-            live(Planned(1, 1, tmp_path))
+        with LiveStatus(RESULTS.study, address.parse(address.FREE)) as live:
+            live(TrialsPlanned(1, 1, tmp_path))
             tab = opened(found, live)
             live.ends(0)
         state = "document.getElementById('state').textContent"

@@ -16,17 +16,17 @@ import pytest
 
 from iotrial.errors import TargetRefused
 from iotrial.execute.settings.debris import unmake
-from iotrial.execute.settings.journal import MadeDebt
-from iotrial.execute.targets.making import MKFS, Site, make
+from iotrial.execute.settings.journal import ResourceUndo
+from iotrial.execute.targets.making import MKFS, TargetSite, make
 from iotrial.hosts.local import LocalHost
 from iotrial.look.identity import identify
-from iotrial.model.target import FILESYSTEMS, Mounting, Target
-from iotrial.model.tool import Reach
+from iotrial.model.target import FILESYSTEMS, MountSpec, Target
+from iotrial.model.tool import LoadAccess
 from stalls import stalled
 
 pytestmark = pytest.mark.root
 
-READS, WRITES = Reach(reads=True, writes=False), Reach(reads=True, writes=True)
+READS, WRITES = LoadAccess(reads=True, writes=False), LoadAccess(reads=True, writes=True)
 STUDY = """
 question = "Do mount options matter here?"
 [targets.disk]
@@ -119,11 +119,11 @@ def test_a_killed_run_is_unmounted_and_removed_by_restore(tmp_path: Path) -> Non
     assert left(tmp_path) == []
 
 
-def site(debts: list[MadeDebt]) -> Site:
-    return Site(LocalHost(), debts.append, "test")
+def site(debts: list[ResourceUndo]) -> TargetSite:
+    return TargetSite(LocalHost(), debts.append, "test")
 
 
-def pay(debts: list[MadeDebt]) -> None:
+def pay(debts: list[ResourceUndo]) -> None:
     for debt in [*reversed(debts), *reversed(debts)]:  # twice is once
         unmake(LocalHost(), debt)
 
@@ -141,7 +141,7 @@ def test_an_armed_device_gets_a_file_system_and_is_bare_again(loop_device: str) 
     node = f"/dev/{loop_device}"
     armed = dict(identify(LocalHost(), node).ids)["backing_file"]
     target = Target("disk", "device", node, destroy=armed, filesystem="ext4")
-    debts: list[MadeDebt] = []
+    debts: list[ResourceUndo] = []
     aim = make(site(debts), target, WRITES)
     assert (aim.target.kind, aim.device) == ("directory", loop_device)
     assert signature(node) == "ext4"
@@ -154,7 +154,7 @@ def test_an_armed_device_gets_a_file_system_and_is_bare_again(loop_device: str) 
 @pytest.mark.usefixtures("state")
 def test_a_device_that_is_not_armed_gets_none(loop_device: str) -> None:
     target = Target("disk", "device", f"/dev/{loop_device}", filesystem="ext4")
-    debts: list[MadeDebt] = []
+    debts: list[ResourceUndo] = []
     with pytest.raises(TargetRefused, match="does not say so"):
         make(site(debts), target, READS)
     assert (debts, signature(f"/dev/{loop_device}")) == ([], "")
@@ -165,7 +165,7 @@ def test_another_file_system_on_the_device_is_not_wiped(loop_device: str) -> Non
     """As when, after a crash, the name belongs to another disk."""
     node = f"/dev/{loop_device}"
     armed = dict(identify(LocalHost(), node).ids)["backing_file"]
-    debts: list[MadeDebt] = []
+    debts: list[ResourceUndo] = []
     make(site(debts), Target("disk", "device", node, destroy=armed, filesystem="ext4"), WRITES)
     for debt in reversed([debt for debt in debts if debt.what != "command"]):
         unmake(LocalHost(), debt)
@@ -176,8 +176,8 @@ def test_another_file_system_on_the_device_is_not_wiped(loop_device: str) -> Non
 
 def test_what_is_mounted_at_a_directory_goes_with_its_folders(tmp_path: Path) -> None:
     point = tmp_path / "new" / "deep"
-    mount = Mounting("memory", "tmpfs", "size=70m,noatime,mode=755")
-    debts: list[MadeDebt] = []
+    mount = MountSpec("memory", "tmpfs", "size=70m,noatime,mode=755")
+    debts: list[ResourceUndo] = []
     here = site(debts)
     aim = make(here, Target("m", "directory", str(point), mount=mount), READS)
     assert aim.path == str(point)
@@ -189,8 +189,8 @@ def test_what_is_mounted_at_a_directory_goes_with_its_folders(tmp_path: Path) ->
 
 def test_a_mount_that_hides_something_or_is_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("somebody's")
-    debts: list[MadeDebt] = []
-    mount = Mounting("memory", "tmpfs")
+    debts: list[ResourceUndo] = []
+    mount = MountSpec("memory", "tmpfs")
     with pytest.raises(TargetRefused, match="not empty"):
         make(site(debts), Target("m", "directory", str(tmp_path), mount=mount), READS)
     with pytest.raises(TargetRefused, match="mounted on /proc already"):
@@ -203,7 +203,7 @@ def test_what_commands_create_their_counterparts_remove(tmp_path: Path) -> None:
     target = Target(
         "made", "directory", folder, create=(("mkdir", folder),), remove=(("rmdir", folder),)
     )
-    debts: list[MadeDebt] = []
+    debts: list[ResourceUndo] = []
     assert make(site(debts), target, READS).path == folder
     with pytest.raises(TargetRefused, match="exists already"):
         make(site([]), target, READS)

@@ -18,13 +18,13 @@ from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.execute.settings.tuning import observe
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 pytestmark = pytest.mark.root
 
-STUDY = Study("?", "mounts", (), (), (), Design(), Decide(()))
+STUDY = Study("?", "mounts", (), (), (), Design(), DecisionRule(()))
 
 
 @pytest.fixture(params=["ext4", "xfs"])

@@ -21,7 +21,7 @@ import pytest
 
 from iotrial.errors import SettingRefused
 from iotrial.execute.settings.tuning import apply, observe, put_back, read_back, snapshots
-from iotrial.hosts.fake.parts.net import SHORT, Features
+from iotrial.hosts.fake.parts.net import SHORT, Offloads
 from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import Domains
 from iotrial.model.tunable import Setting
@@ -241,7 +241,7 @@ def test_the_fake_interface_answers_as_a_veth_does(seed: int) -> None:
     def body(_host: LocalHost) -> None:
         chance = random.Random(seed)
         real = offloads()
-        fake = Features()
+        fake = Offloads()
         fake.fixed = frozenset(name for name in fake.wanted if "[fixed]" in of(real, name))
         fake.wanted = {name: of(real, name).startswith("on") for name in fake.wanted}
         words = [*SHORT, *(name for name in fake.wanted if name.startswith("tx-"))]

@@ -16,7 +16,7 @@ from iotrial.errors import IotrialError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.hosts.local import LocalHost
-from iotrial.model.event import Began, Event, Planned
+from iotrial.model.event import Event, TrialBegan, TrialsPlanned
 from iotrial.plan.load import load_study
 from wrong_disk import Case, World, a_world, cases, changed
 
@@ -49,9 +49,9 @@ class Planter:
             self.case.during(self.world)
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Planned):
+        if isinstance(event, TrialsPlanned):
             self._at("planned")
-        elif isinstance(event, Began):
+        elif isinstance(event, TrialBegan):
             self._at("began")
 
 

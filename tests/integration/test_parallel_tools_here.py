@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
@@ -65,7 +65,7 @@ def test_a_run_here_is_read_and_leaves_nothing(
     folder.mkdir()
     results.mkdir()
     workload = Workload("load", name, tuple(options.items()))
-    argv = tool(name).command(workload, Aimed(str(folder), "directory"), {}).argv
+    argv = tool(name).command(workload, ToolTarget(str(folder), "directory"), {}).argv
     done = subprocess.run(argv, capture_output=True, check=False, timeout=200, cwd=results)
     assert done.returncode == 0, done.stdout + done.stderr
     (results / "stdout").write_bytes(done.stdout)

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.load.load import TOKEN, end_loads
-from iotrial.execute.load.sealed import Means, Seal, means, sealing
+from iotrial.execute.load.sealed import Sandbox, SandboxSupport, means, sealing
 from iotrial.hosts.local import LocalHost
 
 pytestmark = pytest.mark.root
 
 HOST = LocalHost()
 OFFERED = means(HOST)
-LANDLOCK_ALONE = Means(landlock=OFFERED.landlock)
-MEANS = {"mounts": Means(mounts=True), "landlock": LANDLOCK_ALONE, "both": OFFERED}
+LANDLOCK_ALONE = SandboxSupport(landlock=OFFERED.landlock)
+MEANS = {"mounts": SandboxSupport(mounts=True), "landlock": LANDLOCK_ALONE, "both": OFFERED}
 CONTENT = b"precious\n" * 1000
 
 WAYS = {
@@ -58,7 +58,7 @@ def test_a_file_that_is_sealed_stays_as_it_was(tmp_path: Path, how: str, kind: s
     place.mkdir()
     work.mkdir()
     path = place / "precious"
-    seal = Seal((str(path if kind == "file" else place),))
+    seal = Sandbox((str(path if kind == "file" else place),))
     for way, script in WAYS.items():
         path.write_bytes(CONTENT)
         own = work / way.replace("/", "")
@@ -75,7 +75,7 @@ def test_the_tools_own_folder_in_a_directory_stays_writable(tmp_path: Path, how:
     own = tmp_path / "d" / "iotrial-fio" / "data"
     own.mkdir(parents=True)
     (tmp_path / "d" / "theirs").write_bytes(CONTENT)
-    seal = Seal((str(tmp_path / "d"),), (str(own),))
+    seal = Sandbox((str(tmp_path / "d"),), (str(own),))
     script = 'echo x >"$1/new" && rm "$1/new" && echo y >"$1/new"; echo z >"$1/../../theirs"'
     done = run(sealing(("sh", "-c", script, "x", str(own)), [seal], MEANS[how]), tmp_path)
     assert done.returncode != 0
@@ -89,12 +89,12 @@ def test_a_device_is_not_sealed_by_a_mount_but_by_landlock(
     node, backing = f"/dev/{loop_device}", tmp_path / "loop.img"
     write = ("sh", "-c", f"head -c 4096 /dev/urandom | dd of={node} conv=notrunc,fsync")
     before = backing.read_bytes()
-    done = run(sealing(write, [Seal((node,))], Means(mounts=True)), tmp_path)
+    done = run(sealing(write, [Sandbox((node,))], SandboxSupport(mounts=True)), tmp_path)
     assert done.returncode == 0
     os.sync()
     assert backing.read_bytes() != before, "a read-only mount of the node would do after all"
     written = backing.read_bytes()
-    sealed = Seal(disks=True)
+    sealed = Sandbox(disks=True)
     opened = ("sh", "-c", f": <>{node}")
     assert run(sealing(opened, [sealed], OFFERED), tmp_path).returncode != 0
     assert run(sealing(write, [sealed], OFFERED), tmp_path).returncode != 0
@@ -131,7 +131,7 @@ def test_no_load_writes_another_disk_however_it_is_spelt(
     (tmp_path / "own").mkdir()
     numbers = Path(f"/sys/block/{loop_device}/dev").read_text().strip().split(":")
     os.mknod(place / "node", 0o600 | stat.S_IFBLK, os.makedev(*map(int, numbers)))
-    seal = Seal(disks=True, nodeless=(str(place),))
+    seal = Sandbox(disks=True, nodeless=(str(place),))
     source = tmp_path / "source"
     source.write_bytes(b"x" * 4096)
     for way, script in OTHER_DISK.items():
@@ -145,7 +145,7 @@ def test_no_load_writes_another_disk_however_it_is_spelt(
     assert run(sealing((*inside, str(place)), [seal], OFFERED), tmp_path / "own").returncode == 0
     assert (place / "b" / "f").read_text() == "y\n"
     if kind == "device":
-        own = Seal(free=(f"/dev/{loop_device}",), disks=True)
+        own = Sandbox(free=(f"/dev/{loop_device}",), disks=True)
         argv = ("sh", "-c", OTHER_DISK["by its path"], "x", loop_device, str(source))
         assert run(sealing(argv, [own], OFFERED), tmp_path / "own").returncode == 0
         os.sync()
@@ -158,7 +158,7 @@ def test_a_node_elsewhere_is_read_and_not_written(tmp_path: Path, loop_device: s
     node, backing = tmp_path / "node", tmp_path / "loop.img"
     os.mknod(node, 0o600 | stat.S_IFBLK, os.makedev(*map(int, numbers)))
     (tmp_path / "own").mkdir()
-    seal = Seal(disks=True, nodes=(str(node),))
+    seal = Sandbox(disks=True, nodes=(str(node),))
     script = 'dd if="$1" of=/dev/null bs=4k count=1 && echo read; printf x 1<>"$1" && echo written'
     done = run(sealing(("sh", "-c", script, "x", str(node)), [seal], OFFERED), tmp_path / "own")
     os.sync()
@@ -170,7 +170,7 @@ def test_it_stays_one_process_and_leaves_no_mount(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(CONTENT)
     before = Path("/proc/self/mountinfo").read_text()
-    argv = sealing(("sleep", "600"), [Seal((str(path),), disks=True)], OFFERED)
+    argv = sealing(("sleep", "600"), [Sandbox((str(path),), disks=True)], OFFERED)
     process = HOST.start(argv, folder=tmp_path, environment={TOKEN: "sealed-test"})
     until = time.monotonic() + 200
     while Path(f"/proc/{process.pid}/comm").read_text() != "sleep\n":

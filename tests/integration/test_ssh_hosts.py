@@ -25,7 +25,7 @@ from iotrial.errors import (
 from iotrial.hosts.local import wakeup_pipe
 from iotrial.hosts.places import holder, state_places
 from iotrial.hosts.ssh import SSHHost
-from iotrial.model.step import Act, Hold, Look, Probe
+from iotrial.model.step import Change, Ensure, Probe, Read
 from lab import Box, Lab
 
 pytestmark = pytest.mark.root
@@ -90,8 +90,8 @@ def test_fifty_steps_of_every_kind_are_one_round_trip(host: SSHHost, tmp_path: P
     probe = Probe("/proc/sys/vm/swappiness")
     file = tmp_path / "file"
     file.write_bytes(b"0")
-    steps = [Look(probe), Hold(Probe(str(file)), "1", (Act("write", str(file), "1"),))] * 24
-    steps += [Look(Probe(argv=("uname", "-r"))), Look(Probe("/proc/self/no-such-file"))]
+    steps = [Read(probe), Ensure(Probe(str(file)), "1", (Change("write", str(file), "1"),))] * 24
+    steps += [Read(Probe(argv=("uname", "-r"))), Read(Probe("/proc/self/no-such-file"))]
     before = host.rounds
     answers = host.batch(steps)
     assert host.rounds - before == 1
@@ -105,7 +105,7 @@ def test_however_many_looks_each_gets_its_own_answer(
 ) -> None:
     for number in range(count):
         (tmp_path / str(number)).write_bytes(b"\0%d\n" % number)
-    steps = [Look(Probe(f"{tmp_path}/{number}")) for number in range(count)]
+    steps = [Read(Probe(f"{tmp_path}/{number}")) for number in range(count)]
     assert [answer.raw for answer in host.batch(steps)] == [b"\0%d\n" % n for n in range(count)]
 
 
@@ -137,7 +137,7 @@ def test_a_host_behind_a_host_is_reached_through_it(lab: Lab) -> None:
         with SSHHost(box.where, name=box.name) as host:
             assert box.address.encode() in host.read("/proc/self/net/fib_trie")
             with host.guard(["sh", "-c", "echo ready; cat >/dev/null"], every=1):
-                assert host.batch([Look(Probe("/proc/self/stat"))])[0].errno == 0
+                assert host.batch([Read(Probe("/proc/self/stat"))])[0].errno == 0
 
 
 def test_a_key_that_is_refused(lab: Lab, tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ def verbs(host: SSHHost, folder: Path) -> list[Callable[[], object]]:
         lambda: host.append("/run/none", b"1"),
         lambda: host.remove("/run/none"),
         lambda: host.list("/run"),
-        lambda: host.batch([Look(Probe("/proc/stat"))]),
+        lambda: host.batch([Read(Probe("/proc/stat"))]),
         lambda: host.start(["true"], folder=folder, environment={}),
         lambda: enter(host.lock(LOCK)),
         lambda: enter(host.guard(["sh", "-c", "echo ready"], every=1)),

@@ -13,7 +13,7 @@ import pytest
 
 from iotrial.errors import RefusedError
 from iotrial.execute.settings.guard import guard_argv, locked
-from iotrial.execute.settings.journal import MadeDebt, open_journal
+from iotrial.execute.settings.journal import ResourceUndo, open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.hosts import agent
 from iotrial.hosts.local import LocalHost
@@ -69,7 +69,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with locked(HERE):
         journal = open_journal(HERE, journal_folder(HERE), {"token": "t"})
     touch = {"name": "touch", "0": "touch", "1": str(tmp_path / "executed")}
-    journal.owe_made(MadeDebt("command", touch))
+    journal.owe_made(ResourceUndo("command", touch))
     (root / "files").mkdir(mode=0o700)
     return root
 

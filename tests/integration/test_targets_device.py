@@ -16,14 +16,14 @@ from iotrial.hosts.local import LocalHost
 from iotrial.look.identity import identify
 from iotrial.look.targets import ready, same
 from iotrial.look.usage import busy, usages
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Reach
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import LoadAccess
 
 pytestmark = pytest.mark.root
 
 HOST = LocalHost()
-READS = Reach(reads=True, writes=False)
-WRITES = Reach(reads=True, writes=True)
+READS = LoadAccess(reads=True, writes=False)
+WRITES = LoadAccess(reads=True, writes=True)
 MIB = 2**20
 
 
@@ -43,7 +43,7 @@ def armed(device: str) -> Target:
     return disk(device, destroy=backing(device))
 
 
-def refusal(target: Target, reach: Reach = READS) -> TargetRefused:
+def refusal(target: Target, reach: LoadAccess = READS) -> TargetRefused:
     with pytest.raises(TargetRefused) as caught:
         ready(HOST, target, reach)
     assert caught.value.target == target.name
@@ -109,7 +109,7 @@ def test_any_link_to_a_device_names_the_same_device(loop_device: str, tmp_path: 
 
 def test_a_read_only_load_needs_no_arming(loop_device: str) -> None:
     aim = ready(HOST, disk(loop_device), READS)
-    assert aim == Aim(
+    assert aim == PreparedTarget(
         disk(loop_device), f"/dev/{loop_device}", loop_device, identify(HOST, aim.path)
     )
     same(HOST, aim)
@@ -129,7 +129,7 @@ def test_arming_that_names_another_disk_is_refused(loop_device: str) -> None:
 
 @pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
 @pytest.mark.usefixtures("mounted")
-def test_a_mounted_device_is_refused_even_when_armed(loop_device: str, reach: Reach) -> None:
+def test_a_mounted_device_is_refused_even_when_armed(loop_device: str, reach: LoadAccess) -> None:
     refused = refusal(armed(loop_device), reach)
     assert any("is mounted on" in line for line in refused.evidence)
 
@@ -288,7 +288,7 @@ def test_a_device_mounted_since_is_refused_before_the_next_trial(
 ) -> None:
     do("umount", str(mounted))
     who = identify(HOST, f"/dev/{loop_device}")
-    aim = Aim(disk(loop_device), f"/dev/{loop_device}", loop_device, who)
+    aim = PreparedTarget(disk(loop_device), f"/dev/{loop_device}", loop_device, who)
     same(HOST, aim)
     do("mount", f"/dev/{loop_device}", str(mounted))
     with pytest.raises(TargetRefused, match="is in use"):

@@ -12,8 +12,8 @@ import pytest
 from conftest import new_loop
 from iotrial.errors import OwedError, TargetRefused, TrialError
 from iotrial.execute.targets.loops import (
+    LoopInUse,
     LoopPlan,
-    LoopTaken,
     attached_to,
     make_loop,
     plan_loop,
@@ -24,7 +24,7 @@ from iotrial.look.facts import gather, numbers
 from iotrial.look.identity import identify
 from iotrial.look.targets import doubts, same
 from iotrial.look.usage import usages
-from iotrial.model.host import Completed
+from iotrial.model.host import CompletedCommand
 from iotrial.model.target import Target
 
 pytestmark = [pytest.mark.root, pytest.mark.usefixtures("state")]
@@ -190,16 +190,18 @@ class Removed(LocalHost):
         super().__init__()
         self.said = said
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         if argv[0] == "losetup":
             said = f"losetup: {argv[-2]}: failed to set up loop device: {self.said}"
-            return Completed(tuple(argv), 1, b"", said.encode())
+            return CompletedCommand(tuple(argv), 1, b"", said.encode())
         return super().run(argv, stdin=stdin, timeout=timeout)
 
 
 @pytest.mark.parametrize("said", ["No such file or directory", "No such device or address"])
 def test_a_device_that_another_program_removed_is_given_up(plan: LoopPlan, said: str) -> None:
-    with pytest.raises(LoopTaken, match="was removed by another program"):
+    with pytest.raises(LoopInUse, match="was removed by another program"):
         make_loop(Removed(said), plan, loop())
     unmake_loop(HOST, plan)
 
@@ -207,7 +209,7 @@ def test_a_device_that_another_program_removed_is_given_up(plan: LoopPlan, said:
 def test_a_device_that_cannot_be_attached_is_no_matter_of_its_number(plan: LoopPlan) -> None:
     with pytest.raises(TrialError, match="could not attach") as caught:
         make_loop(Removed("Invalid argument"), plan, loop())
-    assert not isinstance(caught.value, LoopTaken)
+    assert not isinstance(caught.value, LoopInUse)
     unmake_loop(HOST, plan)
 
 
@@ -218,7 +220,7 @@ def test_a_number_that_another_program_took_is_given_up_and_not_touched(
     theirs.write_bytes(b"\0" * MIB)
     subprocess.run(["losetup", plan.node, str(theirs)], check=True, timeout=200)
     try:
-        with pytest.raises(LoopTaken):
+        with pytest.raises(LoopInUse):
             make_loop(HOST, plan, loop())
         again = planned(loop(), "test-1")
         assert again.number != plan.number

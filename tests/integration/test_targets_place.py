@@ -19,11 +19,11 @@ from iotrial.look.identity import identify
 from iotrial.look.places import standing
 from iotrial.look.targets import doubts, ready, same
 from iotrial.model.target import Target
-from iotrial.model.tool import Reach
+from iotrial.model.tool import LoadAccess
 
 HOST = LocalHost()
-READS = Reach(reads=True, writes=False)
-WRITES = Reach(reads=True, writes=True)
+READS = LoadAccess(reads=True, writes=False)
+WRITES = LoadAccess(reads=True, writes=True)
 MIB = 2**20
 
 
@@ -31,7 +31,7 @@ def do(*argv: str) -> None:
     subprocess.run(argv, check=True, capture_output=True, timeout=200)
 
 
-def refusal(target: Target, reach: Reach = WRITES) -> TargetRefused:
+def refusal(target: Target, reach: LoadAccess = WRITES) -> TargetRefused:
     with pytest.raises(TargetRefused) as caught:
         ready(HOST, target, reach)
     assert caught.value.target == target.name
@@ -135,8 +135,8 @@ def test_a_load_may_name_its_target_and_nothing_else(tmp_path: Path) -> None:
     (mine / "sub").mkdir(parents=True)
     target = folder(mine)
 
-    def reach(*paths: str) -> Reach:
-        return Reach(reads=True, writes=True, paths=paths)
+    def reach(*paths: str) -> LoadAccess:
+        return LoadAccess(reads=True, writes=True, paths=paths)
 
     inside = reach(str(mine), str(mine / "sub" / "new"))
     assert ready(HOST, target, inside).path == str(mine)
@@ -160,9 +160,9 @@ def test_a_file_that_lies_in_a_directory_is_not_written_and_a_directory_cannot_b
     theirs = tmp_path / "theirs"
     theirs.write_bytes(b"x" * MIB)
 
-    named = Reach(reads=True, writes=False, paths=(str(theirs),))
+    named = LoadAccess(reads=True, writes=False, paths=(str(theirs),))
 
-    def refused(reach: Reach, *, armed: bool) -> str:
+    def refused(reach: LoadAccess, *, armed: bool) -> str:
         target = Target("data", "directory", str(tmp_path), 0, str(tmp_path) if armed else "")
         try:
             ready(HOST, target, reach)
@@ -188,14 +188,16 @@ def test_a_command_may_not_name_a_device_by_any_node(tmp_path: Path, loop_device
     (tmp_path / "link").symlink_to(node)
     for path in (node, tmp_path / "link", Path("/proc/self/root/dev", loop_device)):
         with pytest.raises(TargetRefused, match="outside its target"):
-            ready(HOST, folder(tmp_path), Reach(reads=True, writes=False, mentions=(str(path),)))
-    plain = Reach(reads=True, writes=False, mentions=("/usr/bin/env", str(tmp_path / "gone")))
+            ready(
+                HOST, folder(tmp_path), LoadAccess(reads=True, writes=False, mentions=(str(path),))
+            )
+    plain = LoadAccess(reads=True, writes=False, mentions=("/usr/bin/env", str(tmp_path / "gone")))
     assert ready(HOST, folder(tmp_path), plain).path == str(tmp_path)
 
 
 def test_a_load_that_runs_commands_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TargetRefused, match="shell run commands") as caught:
-        ready(HOST, folder(tmp_path), Reach(reads=True, writes=False, runs=("rm -rf /",)))
+        ready(HOST, folder(tmp_path), LoadAccess(reads=True, writes=False, runs=("rm -rf /",)))
     assert caught.value.evidence == ("would run: rm -rf /",)
 
 

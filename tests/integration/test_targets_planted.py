@@ -15,11 +15,11 @@ from iotrial.hosts.local import LocalHost
 from iotrial.look.inodes import folders_of
 from iotrial.look.targets import ready, same
 from iotrial.model.target import Target
-from iotrial.model.tool import Left, Reach, inside
+from iotrial.model.tool import Leftover, LoadAccess, inside
 
 HOST = LocalHost()
-READS = Reach(reads=True, writes=False)
-WRITES = Reach(reads=True, writes=True)
+READS = LoadAccess(reads=True, writes=False)
+WRITES = LoadAccess(reads=True, writes=True)
 MIB = 2**20
 STRANGER = 54321
 
@@ -49,7 +49,7 @@ OPEN: dict[str, Callable[[Path], None]] = {
 @pytest.mark.parametrize("where", ["itself", "above"])
 @pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
 def test_a_folder_that_others_may_write_is_refused(
-    tmp_path: Path, how: str, where: str, reach: Reach
+    tmp_path: Path, how: str, where: str, reach: LoadAccess
 ) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
@@ -74,7 +74,7 @@ def test_a_sticky_folder_shields_what_is_ours_and_nothing_else(tmp_path: Path) -
     for target in (folder(sticky), file(sticky / "new")):
         with pytest.raises(TargetRefused, match="others could"):
             ready(HOST, target, READS)
-    network = Reach(reads=True, writes=True, storage=False)
+    network = LoadAccess(reads=True, writes=True, storage=False)
     assert ready(HOST, folder(sticky), network).path == str(sticky)
 
 
@@ -155,7 +155,7 @@ def test_a_tools_own_folder_is_looked_at_before_every_load(
     own, elsewhere = tmp_path / "iotrial-fio", tmp_path / "elsewhere"
     for path in (Path(inside(str(own))), Path(inside(str(elsewhere)))):
         path.mkdir(parents=True)
-    left = Left(str(own), "folder", each)  # type: ignore[arg-type]
+    left = Leftover(str(own), "folder", each)  # type: ignore[arg-type]
     known: dict[str, str] = {}
     folders_of(HOST, folder(tmp_path), [left], known)
     folders_of(HOST, folder(tmp_path), [left], known)
@@ -181,7 +181,10 @@ def test_a_link_where_a_load_makes_its_file_is_refused(
     data = Path(inside(str(own)))
     (data / "sub").mkdir(parents=True)
     victim.write_bytes(b"v")
-    lefts = [Left(str(own), "folder", "study"), Left(str(tmp_path / "j.0.0"), "file", "study")]
+    lefts = [
+        Leftover(str(own), "folder", "study"),
+        Leftover(str(tmp_path / "j.0.0"), "file", "study"),
+    ]
     places = {
         "the tool's file": tmp_path / "j.0.0",
         "in the tool's folder": data / "load.0.0",

@@ -20,13 +20,13 @@ from iotrial.look.identity import identify
 from iotrial.look.targets import ready, same
 from iotrial.look.usage import busy
 from iotrial.model.target import Target
-from iotrial.model.tool import Reach
+from iotrial.model.tool import LoadAccess
 
 pytestmark = pytest.mark.root
 
 HOST = LocalHost()
-WRITES = Reach(reads=True, writes=True)
-READS = Reach(reads=True, writes=False)
+WRITES = LoadAccess(reads=True, writes=True)
+READS = LoadAccess(reads=True, writes=False)
 SIZE = 64 * 2**20
 OVERLAY = "overlay" in Path("/proc/filesystems").read_text()
 
@@ -183,7 +183,7 @@ ALONE = {swapped_and_gone: pytest.mark.alone}
 )
 @pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
 def test_a_device_that_is_used_otherwise_is_refused(
-    loop_device: str, bed: Bed, way: Callable[[Bed, str], str], reach: Reach
+    loop_device: str, bed: Bed, way: Callable[[Bed, str], str], reach: LoadAccess
 ) -> None:
     backing = Path(f"/sys/block/{loop_device}/loop/backing_file").read_text().strip()
     target = Target("disk", "device", f"/dev/{loop_device}", destroy=backing)

@@ -18,8 +18,8 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.hosts.local import LocalHost
 from iotrial.look.topology import devices_here, topology, words
-from iotrial.model.step import Answer, Step
-from iotrial.model.target import Aim, Target
+from iotrial.model.step import Step, StepResult
+from iotrial.model.target import PreparedTarget, Target
 
 pytestmark = pytest.mark.root
 
@@ -29,7 +29,7 @@ class Counting(LocalHost):
 
     rounds = 0
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         self.rounds += 1
         return super().batch(steps)
 
@@ -56,7 +56,7 @@ def interrupts(word: str) -> set[str]:
 def test_the_root_file_system_leads_to_its_disk_in_few_round_trips() -> None:
     disk = root_disk()
     host = Counting()
-    found = topology(host, Aim(Target("t", "directory", "/"), "/", disk, None))
+    found = topology(host, PreparedTarget(Target("t", "directory", "/"), "/", disk, None))
     number = Path(f"/sys/block/{disk}/dev").read_text(encoding="utf-8").strip()
     assert found.names("mount") == ("/",)
     assert found.names("device") == (disk,)
@@ -76,14 +76,14 @@ def test_a_virtio_disk_has_the_interrupts_that_proc_names_after_it() -> None:
     device = re.search(r"/(virtio\d+)/", str(Path(f"/sys/block/{disk}").resolve()))
     if not device:
         pytest.skip("the root disk of this machine is not virtio")
-    found = topology(LocalHost(), Aim(Target("t", "device"), f"/dev/{disk}", disk, None))
+    found = topology(LocalHost(), PreparedTarget(Target("t", "device"), f"/dev/{disk}", disk, None))
     assert set(found.names("irq")) == interrupts(device[1])
     assert found.names("irq")
 
 
 def test_a_loop_device_is_its_own_disk(loop_device: str) -> None:
     found = topology(
-        LocalHost(), Aim(Target("t", "device"), f"/dev/{loop_device}", loop_device, None)
+        LocalHost(), PreparedTarget(Target("t", "device"), f"/dev/{loop_device}", loop_device, None)
     )
     backing = said("losetup", "-n", "-O", "BACK-FILE", f"/dev/{loop_device}").strip()
     assert found.names("disk") == (loop_device,)
@@ -97,10 +97,10 @@ def test_a_loop_device_that_is_mounted_says_where(loop_device: str, tmp_path: Pa
     said("mkfs.ext4", "-q", f"/dev/{loop_device}")
     said("mount", f"/dev/{loop_device}", str(point))
     try:
-        aim = Aim(Target("t", "directory", str(point)), str(point), loop_device, None)
+        aim = PreparedTarget(Target("t", "directory", str(point)), str(point), loop_device, None)
         found = topology(LocalHost(), aim)
         assert found.names("mount") == (str(point),)
-        device = Aim(Target("t", "device"), f"/dev/{loop_device}", loop_device, None)
+        device = PreparedTarget(Target("t", "device"), f"/dev/{loop_device}", loop_device, None)
         assert topology(LocalHost(), device).names("mount") == (str(point),)
     finally:
         said("umount", str(point))
@@ -115,7 +115,9 @@ def test_a_partition_leads_to_its_disk_whose_backing_device_it_uses(
         said("mkfs.ext4", "-q", f"{node}p1")
         said("mount", f"{node}p1", str(tmp_path))
         try:
-            aim = Aim(Target("t", "directory", str(tmp_path)), str(tmp_path), loop_device, None)
+            aim = PreparedTarget(
+                Target("t", "directory", str(tmp_path)), str(tmp_path), loop_device, None
+            )
             found = topology(LocalHost(), aim)
         finally:
             said("umount", str(tmp_path))
@@ -188,7 +190,7 @@ def test_a_route_leads_to_the_interface_and_to_what_that_is_built_on(namespace: 
     said(*inside, "address", "add", "192.0.2.1/24", "dev", "mac0")
     for name in ("v0", "v1", "mac0"):
         said(*inside, "link", "set", name, "up")
-    found = topology(Inside(namespace), Aim(Target("t", "directory"), "/mnt", "", None))
+    found = topology(Inside(namespace), PreparedTarget(Target("t", "directory"), "/mnt", "", None))
     assert found.names("nic") == ("mac0", "v0")
     assert set(found.names("tx")) >= {"v0/queues/tx-0"}
     assert set(found.names("rx")) >= {"v0/queues/rx-0"}

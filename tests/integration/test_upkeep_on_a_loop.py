@@ -24,7 +24,7 @@ import pytest
 from iotrial.execute.load.cache import drop, resident
 from iotrial.hosts.local import LocalHost
 from iotrial.look.identity import identify
-from iotrial.model.target import Aim, Target
+from iotrial.model.target import PreparedTarget, Target
 from lab import Lab
 from stalls import stalled
 
@@ -107,8 +107,10 @@ def file_in(folder: Path, size: int = 8 * MIB, *, in_pieces_of: int = MIB) -> Pa
     return path
 
 
-def aim_at(path: Path) -> Aim:
-    return Aim(Target("data", "file", str(path), path.stat().st_size), str(path), "", None)
+def aim_at(path: Path) -> PreparedTarget:
+    return PreparedTarget(
+        Target("data", "file", str(path), path.stat().st_size), str(path), "", None
+    )
 
 
 @contextmanager
@@ -168,7 +170,9 @@ def test_a_file_in_a_memory_file_system_stays() -> None:
 def test_a_device_is_told_by_what_its_disk_has_to_read(loop_device: str) -> None:
     """fincore 2.38 says of any block device that nothing of it is cached."""
     node = f"/dev/{loop_device}"
-    aim = Aim(Target("d", "device", node), node, loop_device, identify(LocalHost(), node))
+    aim = PreparedTarget(
+        Target("d", "device", node), node, loop_device, identify(LocalHost(), node)
+    )
     with Path(node).open("rb") as held:  # the last close of a device empties its cache
         held.read(4 * MIB)
         assert drop(LocalHost(), aim) == ()
@@ -181,7 +185,9 @@ def test_a_device_is_told_by_what_its_disk_has_to_read(loop_device: str) -> None
 def test_a_disk_that_counts_nothing_verifies_nothing(loop_device: str) -> None:
     node = f"/dev/{loop_device}"
     Path("/sys/block", loop_device, "queue", "iostats").write_text("0")
-    aim = Aim(Target("d", "device", node), node, loop_device, identify(LocalHost(), node))
+    aim = PreparedTarget(
+        Target("d", "device", node), node, loop_device, identify(LocalHost(), node)
+    )
     (doubt,) = drop(LocalHost(), aim)
     assert doubt.check == "cache-unverified"
     assert "iostats" in doubt.what

@@ -11,7 +11,7 @@ from rule_cases import CASES, Case
 
 from iotrial_lint.judge import judged, judged_host
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import KINDS, SEVERITIES, Disk, Kind, Scene
+from iotrial_lint.rule import KINDS, SEVERITIES, HostDisk, Kind, LintContext
 
 KERNELS = st.sampled_from([(2, 6, 9), (3, 10), (4, 18), (6, 1), (9999,)])
 WORDS = sorted({word for case in CASES for word in (*case.bad.split(), *case.good.split())})
@@ -27,7 +27,7 @@ TEXTS = (
 )
 
 
-def answered(kind: Kind, data: bytes, scene: Scene) -> None:
+def answered(kind: Kind, data: bytes, scene: LintContext) -> None:
     sheet = parsed(kind, data, "file")
     lines = data.count(b"\n") + 1
     for remark in judged([sheet], scene):
@@ -42,7 +42,7 @@ def answered(kind: Kind, data: bytes, scene: Scene) -> None:
 @settings(max_examples=60, deadline=None)
 @given(data=st.one_of(st.binary(max_size=200), TEXTS), kernel=KERNELS)
 def test_any_bytes_get_an_answer(kind: Kind, data: bytes, kernel: tuple[int, ...]) -> None:
-    answered(kind, data, Scene(kernel=kernel, memory=2**34))
+    answered(kind, data, LintContext(kernel=kernel, memory=2**34))
 
 
 @settings(max_examples=200, deadline=None)
@@ -59,15 +59,15 @@ def test_files_with_a_piece_torn_out_get_an_answer(
     text = case.bad
     torn = text[:cut] + put + text[cut + length :]
     data = torn.encode("utf-8", "replace")
-    answered(case.kind, data, Scene(memory=2**34))
-    answered(kind, data, Scene())
+    answered(case.kind, data, LintContext(memory=2**34))
+    answered(kind, data, LintContext())
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(KINDS), TEXTS), max_size=5))
 def test_a_host_with_any_files_gets_an_answer(files: list[tuple[Kind, bytes]]) -> None:
     sheets = tuple(parsed(kind, data, f"/{at}") for at, (kind, data) in enumerate(files))
-    remarks = judged_host(Scene(sheets=sheets))
+    remarks = judged_host(LintContext(sheets=sheets))
     assert all(remark.what for remark in remarks)
 
 
@@ -84,6 +84,6 @@ def test_a_number_of_ten_thousand_digits_is_no_accident() -> None:
     for case in CASES:
         for text in (case.bad, case.good):
             longer = re.sub(r"\d+", digits, text)
-            answered(case.kind, longer.encode(), Scene(memory=2**34))
-    disk = Disk("sda", {"nr_requests": digits, "read_ahead_kb": digits}, 64, ("sda",))
-    assert judged_host(Scene(disks=(disk,))) == ()
+            answered(case.kind, longer.encode(), LintContext(memory=2**34))
+    disk = HostDisk("sda", {"nr_requests": digits, "read_ahead_kb": digits}, 64, ("sda",))
+    assert judged_host(LintContext(disks=(disk,))) == ()

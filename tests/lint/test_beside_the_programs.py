@@ -12,12 +12,12 @@ from rule_cases import CASES, Case
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import Kind, Scene
+from iotrial_lint.rule import Kind, LintContext
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint"
 
 
-def lines_of_lint(kind: Kind, path: Path, scene: Scene) -> set[int]:
+def lines_of_lint(kind: Kind, path: Path, scene: LintContext) -> set[int]:
     remarks = judged([parsed(kind, path.read_bytes(), path.name)], scene)
     return {remark.line for remark in remarks if remark.severity != "note"}
 
@@ -27,7 +27,7 @@ def test_udev_252_and_lint_complain_of_the_same_rules() -> None:
     said = (folder / "said.txt").read_text("utf-8")
     lines = {int(line) for line in re.findall(r"^60-wrong\.rules:(\d+)", said, re.MULTILINE)}
     assert len(lines) == 29
-    assert lines_of_lint("udev", folder / "60-wrong.rules", Scene(kernel=(6, 1))) == lines
+    assert lines_of_lint("udev", folder / "60-wrong.rules", LintContext(kernel=(6, 1))) == lines
 
 
 def test_multipath_0_9_4_and_lint_complain_of_the_same_lines() -> None:
@@ -35,7 +35,7 @@ def test_multipath_0_9_4_and_lint_complain_of_the_same_lines() -> None:
     said = (folder / "said.txt").read_text("utf-8")
     lines = {int(line) for line in re.findall(r"\bline (\d+)", said)}
     assert len(lines) == 19
-    scene = Scene(kernel=(6, 1), multipath=(0, 9, 4))
+    scene = LintContext(kernel=(6, 1), multipath=(0, 9, 4))
     assert lines_of_lint("multipath", folder / "multipath.conf", scene) == lines
 
 
@@ -44,7 +44,7 @@ def test_modprobe_of_kmod_30_and_lint_complain_of_the_same_lines() -> None:
     said = (folder / "said.txt").read_text("utf-8")
     lines = {int(line) for line in re.findall(r"\bline (\d+)", said)}
     assert len(lines) == 7
-    assert lines_of_lint("modprobe", folder / "wrong.conf", Scene(kernel=(6, 1))) == lines
+    assert lines_of_lint("modprobe", folder / "wrong.conf", LintContext(kernel=(6, 1))) == lines
 
 
 REFUSED = [case for case in CASES if case.rule in ("fio-unknown", "fio-pattern")]
@@ -101,6 +101,6 @@ def test_sysctl_and_lint_miss_the_same_parameters(tmp_path: Path) -> None:
     if "--dry-run" in done.stderr:
         pytest.skip("this sysctl has no --dry-run (procps 4 has)")
     missing = re.findall(r"cannot stat /proc/sys/(\S+):", done.stderr)
-    remarks = judged([parsed("sysctl", WRONG_SYSCTL.encode())], Scene())
+    remarks = judged([parsed("sysctl", WRONG_SYSCTL.encode())], LintContext())
     assert [remark.key for remark in remarks] == [name.replace("/", ".") for name in missing]
     assert len(missing) == 2

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 import pytest
 
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.host import Completed
-from iotrial.model.step import Answer, Look, Step
+from iotrial.model.host import CompletedCommand
+from iotrial.model.step import Read, Step, StepResult
 from iotrial_lint.judge import judged_host
 from iotrial_lint.machine import host_scene, scene_of
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import Disk, Remark, Scene
+from iotrial_lint.rule import HostDisk, LintContext, LintMessage
 
 Files = dict[str, str]
 
@@ -24,15 +24,17 @@ class CountedHost(FakeHost):
     batches = 0
     said: dict[str, str] = {}  # noqa: RUF012 (each test has its own subclass' value)
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         self.batches += 1
         return super().batch(steps)
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         if argv[0] in ("modinfo", "multipath"):
             text = self.said.get(argv[-1])
             code = 127 if text is None else 0
-            return Completed(tuple(argv), code, (text or "").encode(), b"")
+            return CompletedCommand(tuple(argv), code, (text or "").encode(), b"")
         return super().run(argv, stdin=stdin, timeout=timeout)
 
 
@@ -43,7 +45,7 @@ def host(files: Files) -> CountedHost:
     return made
 
 
-def said(remarks: Iterable[Remark]) -> set[tuple[str, int, str]]:
+def said(remarks: Iterable[LintMessage]) -> set[tuple[str, int, str]]:
     return {(remark.file, remark.line, remark.rule.name) for remark in remarks}
 
 
@@ -157,7 +159,7 @@ def test_files_for_another_kernel_ask_nothing_of_this_one() -> None:
     sheet = parsed("sysctl", b"vm.swappiness = 10\n", "x")
     here = host({})
     before = here.batches
-    assert scene_of(here, [sheet], kernel=(4, 18)) == Scene(kernel=(4, 18), sheets=(sheet,))
+    assert scene_of(here, [sheet], kernel=(4, 18)) == LintContext(kernel=(4, 18), sheets=(sheet,))
     assert here.batches == before
     assert scene_of(here, [sheet]).there == {"vm.swappiness": "60\n"}
 
@@ -165,10 +167,10 @@ def test_files_for_another_kernel_ask_nothing_of_this_one() -> None:
 class Closed(CountedHost):
     """Of which only root may read a file."""
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         return tuple(
-            Answer(errno=errno.EACCES)
-            if isinstance(step, Look) and step.probe.path == "/etc/multipath.conf"
+            StepResult(errno=errno.EACCES)
+            if isinstance(step, Read) and step.probe.path == "/etc/multipath.conf"
             else answer
             for step, answer in zip(steps, super().batch(steps), strict=True)
         )
@@ -189,14 +191,14 @@ def test_a_parameter_that_this_kernel_was_built_without_is_named() -> None:
 
 
 def test_a_queue_below_its_device_and_two_schedulers_are_found() -> None:
-    path = Disk("sda", {"nr_requests": "32", "scheduler": "[mq-deadline] none"}, depth=64)
+    path = HostDisk("sda", {"nr_requests": "32", "scheduler": "[mq-deadline] none"}, depth=64)
     above = {"scheduler": "[bfq] none", "read_ahead_kb": "128"}
-    under = Disk("sdb", {"read_ahead_kb": "4096", "scheduler": "[none]"})
-    scene = Scene(disks=(path, Disk("dm-0", above, slaves=("sda",)), under))
+    under = HostDisk("sdb", {"read_ahead_kb": "4096", "scheduler": "[none]"})
+    scene = LintContext(disks=(path, HostDisk("dm-0", above, slaves=("sda",)), under))
     rules = [(remark.key, remark.rule.name) for remark in judged_host(scene)]
     assert rules == [
         ("sda queue/nr_requests", "requests-below-depth"),
         ("dm-0 queue/scheduler", "scheduler-on-map"),
     ]
-    scene = Scene(disks=(under, Disk("md0", {"read_ahead_kb": "128"}, slaves=("sdb",))))
+    scene = LintContext(disks=(under, HostDisk("md0", {"read_ahead_kb": "128"}, slaves=("sdb",))))
     assert [remark.rule.name for remark in judged_host(scene)] == ["read-ahead-below"]

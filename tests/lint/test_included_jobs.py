@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from iotrial.cli.main import cli
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import Sheet
+from iotrial_lint.rule import ConfigFile
 
 MAIN = "[global]\nsize=1m\ninclude common/all.inc\n[a]\nrw=read\n[b]\nbs=8k\n"
 ALL = "direct=1\ninclude more.inc\n"
@@ -29,7 +29,7 @@ def put(folder: Path, **texts: str) -> Path:
     return folder / "main.fio"
 
 
-def gathered(path: Path) -> Sheet:
+def gathered(path: Path) -> ConfigFile:
     return parsed("fio", path.read_bytes(), str(path), lambda name: Path(name).read_text())
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import KINDS, NEWEST, Scene, Version
+from iotrial_lint.rule import KINDS, NEWEST, LintContext, Version
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint" / "ordinary"
 FILES = sorted(path for path in DATA.rglob("*") if path.is_file() and path.name != "source.txt")
@@ -21,7 +21,7 @@ def test_an_ordinary_file_is_nothing_to_complain_of(path: Path, kernel: Version)
     assert kind
     sheet = parsed(kind, path.read_bytes(), path.name)
     assert len(sheet.entries) > 7
-    remarks = judged([sheet], Scene(kernel=kernel, memory=2**34))
+    remarks = judged([sheet], LintContext(kernel=kernel, memory=2**34))
     assert [(remark.place, remark.key, remark.what) for remark in remarks] == []
 
 

@@ -7,14 +7,14 @@ from rule_cases import CASES, Case
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import parsed
-from iotrial_lint.rule import Remark, Rule, Scene
+from iotrial_lint.rule import LintContext, LintMessage, Rule
 from iotrial_lint.rules import rules
 
 MEMORY = 16 * 2**30
 
 
-def found(case: Case, text: str) -> list[Remark]:
-    scene = Scene(kernel=case.kernel, memory=MEMORY, memory_mounts=("/mnt/in-memory",))
+def found(case: Case, text: str) -> list[LintMessage]:
+    scene = LintContext(kernel=case.kernel, memory=MEMORY, memory_mounts=("/mnt/in-memory",))
     remarks = judged([parsed(case.kind, text.encode(), "file")], scene)
     return [remark for remark in remarks if remark.rule.name == case.rule]
 
@@ -46,18 +46,18 @@ def test_read_ahead_is_moot_beside_jobs_that_are_all_direct() -> None:
     rule = parsed("udev", b'KERNEL=="sda", ATTR{queue/read_ahead_kb}="4096"\n', "x.rules")
     direct = parsed("fio", b"[a]\ndirect=1\n", "a.fio")
     buffered = parsed("fio", b"[a]\nfsync=1\n", "b.fio")
-    named = [remark.rule.name for remark in judged([rule], Scene(sheets=(rule, direct)))]
+    named = [remark.rule.name for remark in judged([rule], LintContext(sheets=(rule, direct)))]
     assert named == ["read-ahead-direct"]
-    assert judged([rule], Scene(sheets=(rule, direct, buffered))) == ()
-    assert judged([rule], Scene(sheets=(rule,))) == ()
+    assert judged([rule], LintContext(sheets=(rule, direct, buffered))) == ()
+    assert judged([rule], LintContext(sheets=(rule,))) == ()
 
 
 def test_a_data_mode_that_the_command_line_gives_the_root_too_is_fine() -> None:
     table = parsed("fstab", b"UUID=1 / ext4 data=writeback 0 1\n", "fstab")
     same = parsed("cmdline", b"root=UUID=1 ro rootflags=noatime,data=writeback\n", "cmdline")
     other = parsed("cmdline", b"root=UUID=1 ro rootflags=data=journal\n", "cmdline")
-    assert judged([table], Scene(sheets=(table, same))) == ()
-    (remark,) = judged([table], Scene(sheets=(table, other)))
+    assert judged([table], LintContext(sheets=(table, same))) == ()
+    (remark,) = judged([table], LintContext(sheets=(table, other)))
     assert (remark.rule.name, remark.line) == ("mount-root-data", 1)
 
 
@@ -73,7 +73,7 @@ def test_a_data_mode_that_the_command_line_gives_the_root_too_is_fine() -> None:
 def test_what_becomes_of_nfs_over_udp_depends_on_version_and_kernel(
     line: bytes, kernel: tuple[int, ...], words: str
 ) -> None:
-    (remark,) = judged([parsed("fstab", line, "fstab")], Scene(kernel=kernel))
+    (remark,) = judged([parsed("fstab", line, "fstab")], LintContext(kernel=kernel))
     assert words in remark.what
 
 
@@ -81,9 +81,9 @@ def test_exceptions_in_another_file_lift_a_blacklist_and_those_of_another_kind_d
     main = parsed("multipath", b'blacklist {\n wwid "*"\n}\n', "multipath.conf")
     wwid = parsed("multipath", b"blacklist_exceptions {\n wwid 3600\n}\n", "conf.d/a.conf")
     node = parsed("multipath", b"blacklist_exceptions {\n devnode sda\n}\n", "conf.d/b.conf")
-    (told,) = judged([main], Scene(sheets=(main, wwid)))
+    (told,) = judged([main], LintContext(sheets=(main, wwid)))
     assert (told.rule.name, told.severity) == ("multipath-only-listed", "note")
-    (told,) = judged([main], Scene(sheets=(main, node)))
+    (told,) = judged([main], LintContext(sheets=(main, node)))
     assert told.rule.name == "multipath-blacklists-all"
     assert "exceptions by devnode lift no blacklist by wwid" in told.what
 
@@ -96,27 +96,27 @@ def test_a_rule_says_why_and_on_whose_word(rule: Rule) -> None:
 
 def test_a_kernel_that_still_has_it_is_not_told_of_its_end() -> None:
     sheet = parsed("sysctl", b"net.ipv4.tcp_tw_recycle = 1\n", "file")
-    assert judged([sheet], Scene(kernel=(4, 4))) == ()
-    assert len(judged([sheet], Scene(kernel=(4, 12)))) == 1
+    assert judged([sheet], LintContext(kernel=(4, 4))) == ()
+    assert len(judged([sheet], LintContext(kernel=(4, 12)))) == 1
 
 
 def test_what_a_host_has_is_no_unknown_name() -> None:
     sheet = parsed("sysctl", b"vm.of_our_own_kernel = 1\n", "file")
-    assert judged([sheet], Scene(there={"vm.of_our_own_kernel": "1"})) == ()
-    assert len(judged([sheet], Scene())) == 1
+    assert judged([sheet], LintContext(there={"vm.of_our_own_kernel": "1"})) == ()
+    assert len(judged([sheet], LintContext())) == 1
 
 
 def test_a_release_of_multipath_that_reads_a_keyword_is_not_told_of_its_end() -> None:
     sheet = parsed("multipath", b'defaults {\n getuid_callout "/x"\n}\n', "file")
-    assert judged([sheet], Scene(multipath=(0, 8, 5))) == ()
-    assert len(judged([sheet], Scene(multipath=(0, 9, 4)))) == 1
+    assert judged([sheet], LintContext(multipath=(0, 8, 5))) == ()
+    assert len(judged([sheet], LintContext(multipath=(0, 9, 4)))) == 1
 
 
 def test_modules_that_were_asked_are_believed() -> None:
     sheet = parsed("modprobe", b"options lpfc lpfc_lun_queue_depth=9 lpfc_new=1\n", "file")
-    assert [remark.key for remark in judged([sheet], Scene())] == ["lpfc.lpfc_new"]
+    assert [remark.key for remark in judged([sheet], LintContext())] == ["lpfc.lpfc_new"]
     asked = {"lpfc": frozenset({"lpfc_lun_queue_depth", "lpfc_new"})}
-    assert judged([sheet], Scene(modules=asked)) == ()
+    assert judged([sheet], LintContext(modules=asked)) == ()
 
 
 @pytest.mark.parametrize(
@@ -133,5 +133,7 @@ def test_modules_that_were_asked_are_believed() -> None:
 )
 def test_a_queue_takes_what_plan_takes(file: str, value: str, said: str) -> None:
     rule = parsed("udev", f'KERNEL=="sda", ATTR{{queue/{file}}}="{value}"\n'.encode(), "x.rules")
-    told = [each for each in judged([rule], Scene()) if each.rule.name == "queue-out-of-range"]
+    told = [
+        each for each in judged([rule], LintContext()) if each.rule.name == "queue-out-of-range"
+    ]
     assert [each.what for each in told] == [said] * bool(said)

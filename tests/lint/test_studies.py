@@ -8,7 +8,7 @@ import pytest
 
 from iotrial_lint.judge import judged
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import Kind, Scene
+from iotrial_lint.rule import Kind, LintContext
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "lint" / "studies"
 
@@ -65,13 +65,13 @@ FILES: dict[str, tuple[Kind, Expected]] = {
 @pytest.mark.parametrize("name", FILES)
 def test_every_mistake_of_a_study_is_found_and_nothing_else(name: str) -> None:
     kind, expected = FILES[name]
-    remarks = judged([parsed(kind, (DATA / name).read_bytes(), name)], Scene(kernel=(6, 1)))
+    remarks = judged([parsed(kind, (DATA / name).read_bytes(), name)], LintContext(kernel=(6, 1)))
     assert {(remark.line, remark.rule.name) for remark in remarks} == expected
 
 
 def test_today_has_a_line_for_each_key_that_udev_lost() -> None:
     data = (DATA / "60-array.rules").read_bytes()
-    remarks = judged([parsed("udev", data, "x.rules")], Scene(kernel=(6, 1)))
+    remarks = judged([parsed("udev", data, "x.rules")], LintContext(kernel=(6, 1)))
     fixes = {remark.fix for remark in remarks if remark.rule.name == "udev-removed-key"}
     assert fixes == {
         'SUBSYSTEMS=="scsi"',

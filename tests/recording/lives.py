@@ -11,7 +11,7 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.keep.keeping import apply
 from iotrial.execute.runner import execute_study
 from iotrial.hosts.fake import HostCrashed
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
 from iotrial.look.identity import identify
@@ -121,12 +121,14 @@ def lived(host: Noting, text: str) -> None:
 PROFILE = Profile(
     "winner",
     (
-        Entry("sysctl.vm.swappiness", "7", former="60", because="reads are 9 % faster (6 … 12)"),
-        Entry("sysctl.vm.dirty_bytes", "1048576"),
-        Entry("mm.thp", "never"),
-        Entry("queue.scheduler", "bfq", "fake0", identify(Noting(), "/dev/fake0").ids),
-        Entry("queue.nr_requests", "64", "fake0", identify(Noting(), "/dev/fake0").ids),
-        Entry("module.loop.max_loop", "16"),
+        KeptSetting(
+            "sysctl.vm.swappiness", "7", former="60", because="reads are 9 % faster (6 … 12)"
+        ),
+        KeptSetting("sysctl.vm.dirty_bytes", "1048576"),
+        KeptSetting("mm.thp", "never"),
+        KeptSetting("queue.scheduler", "bfq", "fake0", identify(Noting(), "/dev/fake0").ids),
+        KeptSetting("queue.nr_requests", "64", "fake0", identify(Noting(), "/dev/fake0").ids),
+        KeptSetting("module.loop.max_loop", "16"),
     ),
     question="Which settings?",
 )

@@ -34,7 +34,7 @@ from iotrial.cli.main import status  # noqa: E402
 from iotrial.execute.interruption import Interruption  # noqa: E402
 from iotrial.execute.runner import execute_study  # noqa: E402
 from iotrial.hosts.fake import FakeHost  # noqa: E402
-from iotrial.model.event import Ended, Event, Held, Ticked  # noqa: E402
+from iotrial.model.event import Event, LoadProgress, SettingsInForce, TrialEnded  # noqa: E402
 from iotrial.plan.aa import as_aa  # noqa: E402
 from iotrial.plan.load import load_study  # noqa: E402
 from old_results import expected_of, pretended  # noqa: E402
@@ -83,9 +83,9 @@ class Dying:
         self.left = after
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Ended):
+        if isinstance(event, TrialEnded):
             self.left -= 1
-        elif isinstance(event, Held) and self.left <= 0:
+        elif isinstance(event, SettingsInForce) and self.left <= 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -96,7 +96,7 @@ class Meddling:
         self.host = host
 
     def __call__(self, event: Event) -> None:
-        if not isinstance(event, Ticked):
+        if not isinstance(event, LoadProgress):
             return
         trial = event.trial
         if trial.number == 2:

@@ -12,7 +12,7 @@ import random
 from dataclasses import dataclass
 
 from iotrial.plan.load import parse_study
-from iotrial.plan.saturate import Asked, study_text
+from iotrial.plan.saturate import SaturationRequest, study_text
 
 ENGINES = ("libaio", "io_uring", "io_uring-fixed", "io_uring-sqpoll")
 
@@ -22,7 +22,7 @@ def study(p99: float = 0.0, margin: float = 0.03):  # type: ignore[no-untyped-de
     engines = {name: [("ioengine", "libaio" if name == "libaio" else "io_uring"),
                       ("thinktime", place)] for place, name in enumerate(ENGINES)}  # fmt: skip
     targets = {"target": {"loop": {"size": 1 << 20}}}
-    asked = Asked(targets, "iops", "randread", engines, ("4k",), 2, 1.0, p99, margin)
+    asked = SaturationRequest(targets, "iops", "randread", engines, ("4k",), 2, 1.0, p99, margin)
     return parse_study(study_text(asked), "made-up.toml", lambda name: name)
 
 

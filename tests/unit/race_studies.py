@@ -10,7 +10,7 @@ from pathlib import Path
 from stats_studies import METRIC, record
 
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
@@ -36,7 +36,7 @@ def study(labels: Mapping[str, float], *, blocks: int = 60, baseline: str = "") 
             ),
         ),
         Design("race", blocks=blocks),
-        Decide((("w", METRIC),), margin=0.02),
+        DecisionRule((("w", METRIC),), margin=0.02),
         digest="0123456789ab",
     )
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.model.workload import Workload
@@ -27,13 +27,13 @@ def results(
     workloads: Sequence[str],
     blocks: int,
     response: Callable[[Trial], float | None],
-    decide: Decide | None = None,
+    decide: DecisionRule | None = None,
 ) -> Results:
     """Complete blocks in the study's order; ``response`` gives each trial's number, or None for a
     trial that failed."""
     trials = _trials(factors, workloads, blocks)
     records = tuple(record(trial, response(trial)) for trial in trials)
-    rule = decide or Decide(tuple((workload, METRIC) for workload in workloads))
+    rule = decide or DecisionRule(tuple((workload, METRIC) for workload in workloads))
     made = Study(
         "Which is faster?",
         "test",

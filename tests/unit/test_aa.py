@@ -21,10 +21,10 @@ from iotrial.formats import telemetry
 from iotrial.formats.fio.log import course
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Study
-from iotrial.model.tool import Aimed, Course, Load
+from iotrial.model.tool import Load, RateSeries, ToolTarget
 from iotrial.model.workload import Workload
 from iotrial.plan.aa import as_aa, at_baseline, detour, noted, restored, with_levels
-from iotrial.plan.available import Offer
+from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import cells
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import next_trials
@@ -133,7 +133,7 @@ def test_a_factor_called_arm_keeps_its_name() -> None:
 def test_what_is_noted_gives_the_same_study_back() -> None:
     made = as_aa(study(), 3, 6)
     aa = json.loads(json.dumps(noted(with_levels(made, BASELINE))))["aa"]
-    again = restored(study(), Offer(), aa)
+    again = restored(study(), HostCapabilities(), aa)
     assert again == at_baseline(made, BASELINE)
 
 
@@ -183,7 +183,7 @@ def test_what_is_no_log_of_averages_has_no_rates(data: bytes) -> None:
 def test_fio_is_asked_for_about_a_hundred_averages() -> None:
     load = FIO.command(
         Workload("w", "fio", (("rw", "read"), ("runtime", "12s"))),
-        Aimed("/dev/loop0", "device", 2**20),
+        ToolTarget("/dev/loop0", "device", 2**20),
         {"io_uring": 1},
     )
     argv = FIO.traced(load, Workload("w", "fio", (("runtime", "12s"),))).argv
@@ -202,7 +202,7 @@ def sample(time: float, sectors: int) -> str:
 
 def test_telemetry_gives_bytes_per_second_and_leaves_out_the_odd_last_sample() -> None:
     lines = [sample(0, 0), sample(1, 2000), sample(2, 4000), sample(3, 8000), sample(3.1, 9000)]
-    assert telemetry.course("\n".join(lines).encode()) == Course(
+    assert telemetry.course("\n".join(lines).encode()) == RateSeries(
         1.0, (1024e3, 1024e3, 2048e3), "the device's bytes"
     )
 

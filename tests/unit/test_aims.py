@@ -8,12 +8,19 @@ from iotrial.look.engines import ENGINES
 from iotrial.model.study import Study
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
-from iotrial.plan.saturate import ALONE, HERE, Asked, Where, study_text, targets_named
+from iotrial.plan.saturate import (
+    ALONE,
+    HERE,
+    SaturationRequest,
+    SaturationTarget,
+    study_text,
+    targets_named,
+)
 from iotrial.plan.stages import next_trials
 
 
 def of(hosts: dict[str, str], targets: dict[str, dict[str, object]]) -> Study:
-    asked = Asked(
+    asked = SaturationRequest(
         targets, "iops", "randread", {"libaio": ENGINES["libaio"]}, ("4k",), 2, 1.0, hosts=hosts
     )
     return parse_study(study_text(asked), "several.toml", lambda name: name)
@@ -22,20 +29,21 @@ def of(hosts: dict[str, str], targets: dict[str, dict[str, object]]) -> Study:
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
-        ("/dev/sdb", Where(HERE, "", "/dev/sdb")),
-        ("/dev/disk/by-path/pci-0:1", Where(HERE, "", "/dev/disk/by-path/pci-0:1")),
-        ("loop", Where(HERE, "", "loop")),
-        ("./a:b", Where(HERE, "", "./a:b")),
-        ("here:/dev/sdb", Where(HERE, "", "/dev/sdb")),
-        ("root@box7:/dev/sdb", Where("box7", "root@box7", "/dev/sdb")),
-        ("box7:S4X1N0", Where("box7", "box7", "S4X1N0")),
-        ("box7:loop", Where("box7", "box7", "loop")),
-        ("-F /a/b root@box7:/dev/sdb", Where("box7", "-F /a/b root@box7", "/dev/sdb")),
-        ("root@fe80::1:/dev/sdb", Where("fe80-1", "root@fe80::1", "/dev/sdb")),
-        ("box7:/dev/disk/by-path/pci-0:1", Where("box7", "box7", "/dev/disk/by-path/pci-0:1")),
+        ("/dev/sdb", SaturationTarget(HERE, "", "/dev/sdb")),
+        ("/dev/disk/by-path/pci-0:1", SaturationTarget(HERE, "", "/dev/disk/by-path/pci-0:1")),
+        ("loop", SaturationTarget(HERE, "", "loop")),
+        ("./a:b", SaturationTarget(HERE, "", "./a:b")),
+        ("here:/dev/sdb", SaturationTarget(HERE, "", "/dev/sdb")),
+        ("root@box7:/dev/sdb", SaturationTarget("box7", "root@box7", "/dev/sdb")),
+        ("box7:S4X1N0", SaturationTarget("box7", "box7", "S4X1N0")),
+        ("box7:loop", SaturationTarget("box7", "box7", "loop")),
+        ("-F /a/b root@box7:/dev/sdb", SaturationTarget("box7", "-F /a/b root@box7", "/dev/sdb")),
+        ("root@fe80::1:/dev/sdb", SaturationTarget("fe80-1", "root@fe80::1", "/dev/sdb")),
+        ("box7:/dev/disk/by-path/pci-0:1", SaturationTarget(
+            "box7", "box7", "/dev/disk/by-path/pci-0:1")),
     ],
 )  # fmt: skip
-def test_a_word_is_a_target_here_or_on_a_host(word: str, meant: Where) -> None:
+def test_a_word_is_a_target_here_or_on_a_host(word: str, meant: SaturationTarget) -> None:
     assert targets_named([word]) == (meant,)
 
 

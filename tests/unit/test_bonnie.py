@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import bonnie as of_table
 from iotrial.formats import formats
-from iotrial.formats.bonnie import FILES, FORMAT, IO, Run, parse, runs
+from iotrial.formats.bonnie import FILES, FORMAT, IO, BonnieRun, parse, runs
 from iotrial.model.measurement import metric
-from iotrial.model.tool import Aimed, Parsed
+from iotrial.model.tool import ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric
 from iotrial.tools import tool
@@ -25,7 +25,7 @@ DATA = Path(__file__).parent.parent / "data" / "bonnie"
 RECORDED = sorted(path for path in DATA.iterdir() if path.suffix in (".csv", ".txt"))
 VERSIONS = sorted((DATA / "versions").glob("*.csv"))
 FACTS = {"cpus": 2.0, "memory": 2.0**33}
-FOLDER = Aimed("/mnt/x", "directory")
+FOLDER = ToolTarget("/mnt/x", "directory")
 INSIDE = "/mnt/x/iotrial-bonnie/data"
 FAST = "+++++,+++"
 OLD = f"box,1000M,100,88,200,27,300,8,400,68,500,12,496.2,1,16,19929,100,{','.join([FAST] * 5)}"
@@ -54,7 +54,7 @@ def table(version: str = "1.03e", io: str = WITHOUT_CHARACTERS, latency: str = "
     return TABLE.format(version=version, second="", io=io, latency=latency)
 
 
-def values(parsed: Parsed) -> dict[str, float]:
+def values(parsed: ParsedOutput) -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if not each.censored}
 
 
@@ -67,7 +67,7 @@ def bounds(text: str) -> dict[str, float]:
     return {each.metric: each.value for each in found if each.censored == "high"}
 
 
-def doubts(parsed: Parsed) -> dict[str, str]:
+def doubts(parsed: ParsedOutput) -> dict[str, str]:
     return {each.check: each.what for each in parsed.doubts}
 
 
@@ -75,7 +75,7 @@ def load(**options: OptionValue) -> Workload:
     return Workload("load", "bonnie++", tuple(options.items()))
 
 
-def words(aimed: Aimed = FOLDER, **options: OptionValue) -> str:
+def words(aimed: ToolTarget = FOLDER, **options: OptionValue) -> str:
     return " ".join(TOOL.command(load(**options), aimed, FACTS).argv)
 
 
@@ -218,7 +218,7 @@ def test_bytes_that_are_no_text_are_an_error() -> None:
         parse(b"ab\n\0", "f")
 
 
-def numbers(run: Run) -> dict[str, tuple[float, str]]:
+def numbers(run: BonnieRun) -> dict[str, tuple[float, str]]:
     return {each.metric: (each.value, each.censored) for each in run.measurements}
 
 
@@ -446,7 +446,7 @@ def test_what_cannot_work_is_said_before(
 
 @pytest.mark.parametrize("kind", ["device", "file"])
 def test_it_works_in_directories_only(kind: str) -> None:
-    aimed = Aimed("/dev/loop7", "device") if kind == "device" else Aimed("/f", "file")
+    aimed = ToolTarget("/dev/loop7", "device") if kind == "device" else ToolTarget("/f", "file")
     with pytest.raises(UsageError, match="works in a directory"):
         words(aimed, size=64)
 

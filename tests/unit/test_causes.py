@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from iotrial.formats.telemetry import Hung, Told, between, limits, strains
-from iotrial.model.results import Strain, strain_of
+from iotrial.formats.telemetry import DiskAdapter, TelemetryRange, between, limits, strains
+from iotrial.model.results import ResourceUsage, strain_of
 from iotrial.stats.scaling import typical, uneven, why
 
 DISK = {"reads": 0, "writes": 0, "sectors_read": 0, "sectors_written": 0, "read_ms": 0,
@@ -19,12 +19,12 @@ def disk(reads: int, ms: int = 0, depth_ms: int = 0) -> dict[str, int]:
             "weighted_ms": depth_ms}  # fmt: skip
 
 
-def told(last: dict[str, object], **about: object) -> Told:
+def told(last: dict[str, object], **about: object) -> TelemetryRange:
     zero = {"disk": DISK, "cpu": {"user": 0, "softirq": 0, "idle": 0, "steal": 0},
             "cores": {"0": [0, 0, 0], "1": [0, 0, 0]}, "nics": {"eth0": [0, 0]},
             "paths": dict.fromkeys(("sdb", "sdc"), DISK)}  # fmt: skip
     first = {"t": 1.0, **{name: zero[name] for name in last}}
-    return Told("box1/disk", "dm-3", first, {"t": 3.0, **last}, **about)  # type: ignore[arg-type]
+    return TelemetryRange("box1/disk", "dm-3", first, {"t": 3.0, **last}, **about)  # type: ignore[arg-type]
 
 
 def line(t: float, **values: object) -> bytes:
@@ -47,7 +47,7 @@ def test_a_disk_takes_what_its_queues_take_or_the_disk_itself() -> None:
 
 def test_paths_add_up_to_their_adapters_and_each_disk_counts_once() -> None:
     last = {"disk": disk(400), "paths": {"sdb": disk(300, 600), "sdc": disk(100, 50)}}
-    hung = {"sdb": Hung("host3", 1e9), "sdc": Hung("host4")}
+    hung = {"sdb": DiskAdapter("host3", 1e9), "sdc": DiskAdapter("host4")}
     found = {(each.kind, each.name): each for each in strains("box1", [told(last, ways=hung)] * 2)}
     assert found["path", "sdb"].ios == 150.0
     assert found["path", "sdb"].latency == pytest.approx(0.002)
@@ -67,17 +67,17 @@ def test_the_cpu_its_interrupts_and_the_busiest_core_are_shares_of_their_time() 
     assert [strain_of(each.as_dict()) for each in found.values()] == list(found.values())
 
 
-def device(host: str, ios: float = 1000.0, latency: float = 1e-3) -> Strain:
-    return Strain(host, "device", "sda", f"{host}/disk", busy=1.0, ios=ios, latency=latency)
+def device(host: str, ios: float = 1000.0, latency: float = 1e-3) -> ResourceUsage:
+    return ResourceUsage(host, "device", "sda", f"{host}/disk", busy=1.0, ios=ios, latency=latency)
 
 
-def said(*now: Strain, before: tuple[Strain, ...] = ()) -> list[str]:
+def said(*now: ResourceUsage, before: tuple[ResourceUsage, ...] = ()) -> list[str]:
     return [each.said for each in why(now, before)]
 
 
 def test_the_host_whose_cpu_was_busy_is_named_and_how_many_are_like_it() -> None:
-    cpus = [Strain(f"box{n}", "cpu", "all", busy=busy) for n, busy in ((1, 0.97), (2, 0.92))]
-    assert said(*cpus, Strain("box3", "cpu", "all", busy=0.3)) == [
+    cpus = [ResourceUsage(f"box{n}", "cpu", "all", busy=busy) for n, busy in ((1, 0.97), (2, 0.92))]
+    assert said(*cpus, ResourceUsage("box3", "cpu", "all", busy=0.3)) == [
         "the CPU of box1 was 97% busy (2 of 3 such at their limit)"
     ]
 
@@ -85,17 +85,19 @@ def test_the_host_whose_cpu_was_busy_is_named_and_how_many_are_like_it() -> None
 @pytest.mark.parametrize(
     ("strain", "words"),
     [
-        (Strain("b", "core", "3", busy=0.99, interrupts=0.7),
+        (ResourceUsage("b", "core", "3", busy=0.99, interrupts=0.7),
          "CPU 3 of b was 99% busy, 70% in interrupts"),
-        (Strain("b", "cpu", "all", busy=0.5, stolen=0.12),
+        (ResourceUsage("b", "cpu", "all", busy=0.5, stolen=0.12),
          "a hypervisor kept 12% of the CPU time of b"),
-        (Strain("b", "nic", "eth0", busy=0.95), "eth0 of b carried 95% of what its link can"),
-        (Strain("b", "adapter", "host3", busy=0.91), "host3 of b carried 91% of what its link can"),
-        (Strain("b", "device", "sda", depth=30.5, limit=32),
+        (ResourceUsage("b", "nic", "eth0", busy=0.95),
+         "eth0 of b carried 95% of what its link can"),
+        (ResourceUsage("b", "adapter", "host3", busy=0.91),
+         "host3 of b carried 91% of what its link can"),
+        (ResourceUsage("b", "device", "sda", depth=30.5, limit=32),
          "the queue of sda on b was full: 30.5 of at most 32 I/Os in flight on average"),
     ],
 )  # fmt: skip
-def test_what_stands_at_its_limit_is_named(strain: Strain, words: str) -> None:
+def test_what_stands_at_its_limit_is_named(strain: ResourceUsage, words: str) -> None:
     assert said(strain) == [words]
 
 
@@ -110,10 +112,12 @@ def test_a_busy_device_alone_is_no_limit_and_waiting_longer_is_said() -> None:
 
 def test_an_uneven_path_adapter_and_host_are_named_with_their_share() -> None:
     paths = [
-        Strain("a", "path", name, "a/disk", ios=ios)
+        ResourceUsage("a", "path", name, "a/disk", ios=ios)
         for name, ios in (("sdb", 710.0), ("sdc", 100.0), ("sdd", 100.0), ("sde", 90.0))
     ]
-    hbas = [Strain("a", "adapter", f"host{n}", ios=ios) for n, ios in ((3, 810.0), (4, 190.0))]
+    hbas = [
+        ResourceUsage("a", "adapter", f"host{n}", ios=ios) for n, ios in ((3, 810.0), (4, 190.0))
+    ]
     found = uneven([*paths, *hbas, device("a"), device("b", 200.0)])
     assert [each.said for each in found] == [
         "b did 33% of what the 2 hosts did on average",
@@ -130,7 +134,10 @@ def test_too_few_and_nearly_even_ones_say_nothing() -> None:
 
 def test_of_several_trials_the_middle_one_speaks_whatever_number_a_loop_has() -> None:
     trials = [
-        [Strain("a", "device", f"loop{n}", "a/d", ios=ios), Strain("a", "core", str(n), busy=0.5)]
+        [
+            ResourceUsage("a", "device", f"loop{n}", "a/d", ios=ios),
+            ResourceUsage("a", "core", str(n), busy=0.5),
+        ]
         for n, ios in enumerate((100.0, 900.0, 300.0))
     ]
     found = typical(trials)

@@ -16,31 +16,31 @@ import pytest
 
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
-from iotrial_suites.case import Checked, Command, Machine, Result
+from iotrial_suites.case import CaseResult, CheckResults, CommandRecord, HostVersions
 from iotrial_suites.report import FORMS, document, junit, summary, tap, written
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVIL = 'mdadm: <script>alert("x")</script> # SKIP | \x1b[31mred\x1b[0m ]]> \u202e\ufffe'
 RESULTS = (
-    Result("md/create", "A mirror is made", 1, "pass", (), "", 1763798400.0, 1.5, "cases/a", 3),
-    Result(
+    CaseResult("md/create", "A mirror is made", 1, "pass", (), "", 1763798400.0, 1.5, "cases/a", 3),
+    CaseResult(
         "md/spare", "A spare takes over", 1, "fail",
         (EVIL, "kernel log: [7.5] BUG: it\nbreaks"), "", 1763798402.0, 12.25, "cases/md.spare-1", 2,
         ("n1: command mdadm --stop /dev/md100: busy",),
     ),
-    Result(
+    CaseResult(
         "md/grow", "It grows", 1, "known failure", ("mdadm: inverted",),
         "mdadm 4.2 has the check the wrong way round (a source)", 1763798420.0, 0.8,
     ),
-    Result("md/replace", "It is replaced", 1, "pass", (), "it was broken (a source)", 0.0, 2.0),
-    Result(
+    CaseResult("md/replace", "It is replaced", 1, "pass", (), "it was broken (a source)", 0.0, 2.0),
+    CaseResult(
         "md/replace", "It is replaced", 2, "not run",
         ("the command mdadm is not installed", "needs Linux 6.2, and this is 6.1.0"), "", 0.0, 0.1,
     ),
 )  # fmt: skip
-CHECKED = Checked(
+CHECKED = CheckResults(
     suites=(("md", "md: arrays are made, broken and mended"),),
-    machines=(Machine("n1", "6.1.0-56-amd64", "Debian 12", {"mdadm": "mdadm - v4.2"}),),
+    machines=(HostVersions("n1", "6.1.0-56-amd64", "Debian 12", {"mdadm": "mdadm - v4.2"}),),
     results=RESULTS,
     started=1763798400.0,
     last={"md/create": replace(RESULTS[0], state="fail", seconds=1.75), "md/spare": RESULTS[1]},
@@ -48,8 +48,8 @@ CHECKED = Checked(
     seed=7,
     commands={
         ("md/spare", 1): (
-            Command(1, "n1", "steps", ("mdadm", "--create"), 0.0, 0.25, 0, stdout=EVIL),
-            Command(
+            CommandRecord(1, "n1", "steps", ("mdadm", "--create"), 0.0, 0.25, 0, stdout=EVIL),
+            CommandRecord(
                 2, "n1", "clean-up", ("sh", "-c", "a\nb", "iotrial-x", "y"), 0.0, 9.0, -9, late=True
             ),
         )

@@ -24,12 +24,12 @@ from iotrial.model.host import Host
 from iotrial.model.target import Target
 from iotrial_suites.case import (
     Case,
-    Known,
-    Machine,
-    Needs,
-    NotHere,
-    Result,
-    Scene,
+    CaseContext,
+    CaseNeeds,
+    CaseNotRun,
+    CaseResult,
+    HostVersions,
+    KnownFailure,
     Script,
     State,
     numbers,
@@ -37,9 +37,9 @@ from iotrial_suites.case import (
 from iotrial_suites.cli_session import armed, named, resumed
 from iotrial_suites.session.case import (
     LOOK,
-    Party,
-    Played,
-    Venue,
+    CaseEnvironment,
+    CaseHosts,
+    CaseOutcome,
     missing,
     play,
     records,
@@ -51,8 +51,8 @@ from iotrial_suites.session.evidence import CLEANS, LEAST, base_of, commands, sw
 from iotrial_suites.session.session import (
     CaseEnded,
     CheckEvent,
-    Header,
-    Session,
+    CheckSession,
+    SessionHeader,
     Turn,
     add,
     begin,
@@ -67,16 +67,18 @@ from iotrial_suites.suites.known import false_alarms
 from iotrial_suites.suites.vocabulary import expect, join, run, start, undo, until
 from scripted import Answer, Says, ScriptedHost
 
-ANYBODY = Needs(root=False)
-MACHINE = Machine("here", "6.1.0-56-amd64", "Debian 12", {"mdadm": "mdadm - v4.2 - 2021-12-30"})
+ANYBODY = CaseNeeds(root=False)
+MACHINE = HostVersions(
+    "here", "6.1.0-56-amd64", "Debian 12", {"mdadm": "mdadm - v4.2 - 2021-12-30"}
+)
 
 
-def party(host: Host) -> Party:
-    return Party([host], [MACHINE])
+def party(host: Host) -> CaseHosts:
+    return CaseHosts([host], [MACHINE])
 
 
-def played(case: Case, tmp_path: Path, host: Host | None = None) -> Played:
-    venue = Venue(party(host or LocalHost()), Interruption())
+def played(case: Case, tmp_path: Path, host: Host | None = None) -> CaseOutcome:
+    venue = CaseEnvironment(party(host or LocalHost()), Interruption())
     return play(f"test/{case.name}", case, venue, tmp_path / "evidence")
 
 
@@ -85,7 +87,7 @@ def case(steps, **more) -> Case:  # noqa: ANN001, ANN003
 
 
 def test_what_a_case_did_is_kept_command_by_command(state: Path, tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         said = yield from run("sh", "-c", "cat; echo aside >&2; exit 3", stdin="hello", exits=(3,))
         expect(said.stdout == "hello", "the answer of a command is what it printed")
         yield from run("sh", "-c", "head -c 100000 /dev/zero | tr '\\0' x")
@@ -101,7 +103,7 @@ def test_what_a_case_did_is_kept_command_by_command(state: Path, tmp_path: Path)
 
 
 def test_a_command_that_fails_fails_the_case_and_is_quoted(state: Path, tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from run("sh", "-c", "echo 'no such array' >&2; exit 7")
 
     done = played(case(steps), tmp_path)
@@ -111,7 +113,7 @@ def test_a_command_that_fails_fails_the_case_and_is_quoted(state: Path, tmp_path
 
 
 def test_a_program_that_is_not_there_is_no_crash(state: Path, tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         said = yield from run("iotrial-no-such-program", exits=None)
         expect(said.exit == 127, f"a shell says 127, not {said.exit}")
 
@@ -125,7 +127,7 @@ def test_a_command_that_hangs_is_ended_and_its_whereabouts_kept(
     pid = tmp_path / "pid"
     script = f"{stubborn}echo $$ >{pid}; sleep 1000; sleep 1000"
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from run("sh", "-c", script, within=2.0)
 
     began = time.monotonic()
@@ -141,7 +143,7 @@ def test_a_command_that_hangs_is_ended_and_its_whereabouts_kept(
 
 
 def test_what_hangs_in_the_kernel_is_told_as_such_and_not_waited_for(tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from run("mdadm", "--stop", "/dev/md0", within=5.0)
 
     host = ScriptedHost(lambda argv, _: Says(hangs=True) if argv[0] == "mdadm" else None)
@@ -152,7 +154,7 @@ def test_what_hangs_in_the_kernel_is_told_as_such_and_not_waited_for(tmp_path: P
 
 
 def test_a_case_has_a_limit_of_its_own(state: Path, tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         while True:
             yield from run("true")
 
@@ -166,7 +168,7 @@ def test_what_was_made_is_undone_the_last_first_also_after_a_failure(
 ) -> None:
     trace = tmp_path / "trace"
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         for word in ("first", "second"):
             yield from undo("sh", "-c", f"echo {word} >>{trace}")
         yield from run("false")
@@ -179,7 +181,7 @@ def test_what_was_made_is_undone_the_last_first_also_after_a_failure(
 def test_an_undo_may_fail_only_where_nothing_is_there(state: Path, tmp_path: Path) -> None:
     there = tmp_path / "there"
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from undo("false", at=str(there))
 
     assert played(case(steps), tmp_path).state == "pass"
@@ -193,7 +195,7 @@ def test_an_undo_may_fail_only_where_nothing_is_there(state: Path, tmp_path: Pat
 def test_what_was_started_ends_with_the_case(state: Path, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         quick = yield from start("sh", "-c", "echo done")
         said = yield from join(quick)
         expect(said.stdout == "done\n", "what was started says what it said")
@@ -209,7 +211,7 @@ def test_what_was_started_ends_with_the_case(state: Path, tmp_path: Path) -> Non
 
 
 def test_all_that_is_missing_is_said_at_once(state: Path, tmp_path: Path) -> None:
-    needs = Needs(
+    needs = CaseNeeds(
         commands=("sh", "iotrial-nothing", "iotrial-more"),
         modules=("iotrial_no_module",),
         paths=("/dev/null", "/iotrial/nowhere"),
@@ -229,13 +231,13 @@ def test_all_that_is_missing_is_said_at_once(state: Path, tmp_path: Path) -> Non
 
 
 def test_a_host_is_crashed_only_where_its_owner_allows_that(tmp_path: Path) -> None:
-    needs = Needs(hosts=2, loses=True, root=False)
+    needs = CaseNeeds(hosts=2, loses=True, root=False)
     hosts = [ScriptedHost(lambda *_: Says()) for _ in range(2)]
     for host, name in zip(hosts, ("box1", "box2"), strict=True):
         host.name = name
     for lost, state in (((), "not run"), (("box1",), "not run"), (("box2",), "pass")):
-        two = Party(hosts, [MACHINE, MACHINE], lost=frozenset(lost))
-        venue = Venue(two, Interruption())
+        two = CaseHosts(hosts, [MACHINE, MACHINE], lost=frozenset(lost))
+        venue = CaseEnvironment(two, Interruption())
         done = play("test/one", case(passes, needs=needs), venue, tmp_path / "-".join((*lost, "e")))
         assert done.state == state, done.reasons
         assert ("--lose box2" in "".join(done.reasons)) == (state == "not run")
@@ -255,7 +257,7 @@ def test_only_another_host_of_the_check_can_be_lost(hosts: list[str], lost: str)
 
 
 def test_disks_that_are_wanted_are_not_replaced_by_files(state: Path, tmp_path: Path) -> None:
-    needs = Needs(devices=2, disks=True, root=False)
+    needs = CaseNeeds(devices=2, disks=True, root=False)
     done = played(case(passes, needs=needs), tmp_path)
     assert done.state == "not run"
     assert "--devices" in done.reasons[0]
@@ -267,7 +269,7 @@ def test_without_loop_devices_no_scratch_devices_are_made(
     """A driver that is a module is loaded by whoever opens the control node: that is enough."""
     nowhere, there = tmp_path / "nowhere", tmp_path / "loop-control"
     there.touch()
-    lacking = case(passes, needs=Needs(devices=1, root=False))
+    lacking = case(passes, needs=CaseNeeds(devices=1, root=False))
     monkeypatch.setattr("iotrial_suites.session.case.LOOP_CONTROL", str(nowhere))
     done = played(lacking, tmp_path)
     assert done.state == "not run"
@@ -290,23 +292,25 @@ def test_of_disks_of_all_hosts_only_the_first_is_owed_the_wiping(
     disk = Target("disk", "device", "FAKE0000", destroy="FAKE0000")
     for host, name in zip(hosts, ("box1", "box2"), strict=True):
         host.name = name
-    two = Party(
+    two = CaseHosts(
         hosts,
         [MACHINE, MACHINE],
         {host.name: (disk,) for host in hosts},
         {(host.name, disk.path): 2**30 for host in hosts},
     )
-    needs = Needs(hosts=2, devices=1, shared=shared, root=False)
-    done = play("test/one", case(passes, needs=needs), Venue(two, Interruption()), tmp_path / "e")
+    needs = CaseNeeds(hosts=2, devices=1, shared=shared, root=False)
+    done = play(
+        "test/one", case(passes, needs=needs), CaseEnvironment(two, Interruption()), tmp_path / "e"
+    )
     assert done.state == "pass", done.reasons
     wiped = ["iotrial-wipe" in str(host.asked) for host in hosts]
     assert wiped == [True, not shared]
 
 
 def test_a_case_may_find_that_it_cannot_be_done(state: Path, tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from run("true")
-        raise NotHere("this kernel has no bfq")
+        raise CaseNotRun("this kernel has no bfq")
 
     done = played(case(steps), tmp_path)
     assert (done.state, done.reasons) == ("not run", ("this kernel has no bfq",))
@@ -328,7 +332,7 @@ def scripted(line: str) -> ScriptedHost:
     return host
 
 
-def one_command(scene: Scene) -> Script:
+def one_command(scene: CaseContext) -> Script:
     yield from run("mdadm", "--create")
 
 
@@ -374,8 +378,8 @@ def test_a_false_alarm_of_this_kernel_is_noted_and_fails_nothing(
     kernel: str, line: str, state: str, tmp_path: Path
 ) -> None:
     host = scripted(f"WARNING: CPU: 0 PID: 180 at {line} [dlm]")
-    there = Party([host], [replace(MACHINE, kernel=kernel)])
-    venue = Venue(there, Interruption(), alarms=false_alarms())
+    there = CaseHosts([host], [replace(MACHINE, kernel=kernel)])
+    venue = CaseEnvironment(there, Interruption(), alarms=false_alarms())
     done = play("test/one", case(one_command), venue, tmp_path / "e")
     assert done.state == state, done.reasons
     notes = tmp_path / "e" / "notes"
@@ -396,7 +400,7 @@ def test_records_are_told_apart_by_their_numbers() -> None:
 
 
 def test_a_host_that_is_lost_fails_the_case_and_is_told_as_owed(tmp_path: Path) -> None:
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from undo("mdadm", "--stop", "/dev/md0")
         yield from run("mdadm", "--create")
 
@@ -412,24 +416,24 @@ def test_a_host_that_is_lost_fails_the_case_and_is_told_as_owed(tmp_path: Path) 
 
 class Quiet:
     def __init__(self) -> None:
-        self.ended_: list[Result] = []
+        self.ended_: list[CaseResult] = []
 
     def __call__(self, event: CheckEvent) -> None:
         if isinstance(event, CaseEnded):
             self.ended_.append(event.result)
 
 
-def session(folder: Path, host: Host, **more) -> Session:  # noqa: ANN003
+def session(folder: Path, host: Host, **more) -> CheckSession:  # noqa: ANN003
     if not folder.exists():
-        begin(folder, Header((("test", "a test"),), (), (MACHINE,), time.time()))
-    return Session(Venue(party(host), Interruption()), folder, Quiet(), **more)
+        begin(folder, SessionHeader((("test", "a test"),), (), (MACHINE,), time.time()))
+    return CheckSession(CaseEnvironment(party(host), Interruption()), folder, Quiet(), **more)
 
 
-def passes(scene: Scene) -> Script:
+def passes(scene: CaseContext) -> Script:
     yield from run("true")
 
 
-def fails(scene: Scene) -> Script:
+def fails(scene: CaseContext) -> Script:
     yield from run("false")
 
 
@@ -453,7 +457,7 @@ def turns(*pairs: tuple[str, Case]) -> list[Turn]:
 def test_a_clean_up_that_fails_is_told_and_nothing_is_built_on_it(
     state: Path, tmp_path: Path
 ) -> None:
-    def leaves(scene: Scene) -> Script:
+    def leaves(scene: CaseContext) -> Script:
         yield from undo("false")
 
     of = session(tmp_path / "out", LocalHost())
@@ -477,7 +481,7 @@ def test_who_stops_is_told_what_is_still_owed_by_a_host_that_is_gone(tmp_path: P
     """Not that all is undone: nobody could ask the host."""
     host = ScriptedHost(lambda argv, _: Says(lost=True) if argv == ("touch", "it") else None)
 
-    def loses(scene: Scene) -> Script:
+    def loses(scene: CaseContext) -> Script:
         yield from undo("rm", "it")
         yield from run("touch", "it")
 
@@ -495,7 +499,7 @@ def test_a_clean_up_in_which_all_hangs_is_bounded(tmp_path: Path) -> None:
     """Twenty commands of half a minute each would be ten minutes, and that twice."""
     host = ScriptedHost(lambda argv, _: Says(hangs="iotrial-undo" in argv))
 
-    def leaves(scene: Scene) -> Script:
+    def leaves(scene: CaseContext) -> Script:
         for number in range(20):
             yield from undo("rm", str(number))
         yield from run("true")
@@ -506,7 +510,9 @@ def test_a_clean_up_in_which_all_hangs_is_bounded(tmp_path: Path) -> None:
     assert host.clock() - began < CLEANS * CLEANS_WITHIN + 20 * (LEAST + 2)
 
 
-KNOWN = {"test/one": Known("test/one", "mdadm 4.2 does that", "a source", says="exit status 1")}
+KNOWN = {
+    "test/one": KnownFailure("test/one", "mdadm 4.2 does that", "a source", says="exit status 1")
+}
 
 
 def test_a_known_failure_is_told_as_such_and_loudly_when_it_passes(
@@ -524,7 +530,7 @@ def test_a_known_failure_is_told_as_such_and_loudly_when_it_passes(
 def test_another_failure_of_a_case_that_is_known_to_fail_is_a_failure(
     state: Path, tmp_path: Path
 ) -> None:
-    def otherwise(scene: Scene) -> Script:
+    def otherwise(scene: CaseContext) -> Script:
         yield from run("sh", "-c", "exit 9")
 
     execute_checks(
@@ -538,7 +544,7 @@ def test_what_is_done_is_not_done_again_and_a_torn_line_never_was(
 ) -> None:
     folder = tmp_path / "out"
     of = session(folder, LocalHost())
-    add(folder, Result("test/one", "It is so", 1, "pass", seconds=4.5))
+    add(folder, CaseResult("test/one", "It is so", 1, "pass", seconds=4.5))
     with (folder / "results.jsonl").open("a") as file:
         file.write('{"case":"test/two","ti')
     execute_checks(of, turns(("one", case(fails)), ("two", case(fails))))
@@ -549,7 +555,10 @@ def test_what_is_done_is_not_done_again_and_a_torn_line_never_was(
 
 
 def test_what_is_resumed_is_not_asked_for_anew(tmp_path: Path) -> None:
-    begin(tmp_path, Header((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ("root@box1",)))
+    begin(
+        tmp_path,
+        SessionHeader((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ("root@box1",)),
+    )
     wish = resumed(tmp_path, anew=False)
     assert ([name for name, _ in wish.ids], wish.rounds, wish.seed, wish.hosts) == (
         ["md/create"],
@@ -566,15 +575,17 @@ def test_a_folder_of_somebody_elses_has_ssh_execute_nothing(tmp_path: Path) -> N
     config = tmp_path / "cfg"
     config.write_text("Host box\n  ProxyCommand touch canary\n")
     ways = (f"-F {config} box",)
-    begin(tmp_path / "out", Header((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ways))
+    begin(
+        tmp_path / "out", SessionHeader((("md", "x"),), ("md/create",), (MACHINE,), 0.0, 3, 7, ways)
+    )
     with pytest.raises(StudyError, match="ProxyCommand"):
         resumed(tmp_path / "out", anew=False)
 
 
 def test_cases_without_a_result_are_known_from_the_folder(tmp_path: Path) -> None:
-    begin(tmp_path, Header((("md", "x"),), ("md/one", "md/two"), (MACHINE,), 0.0, 2))
-    add(tmp_path, Result("md/one", "It is so", 1, "pass"))
-    add(tmp_path, Result("md/two", "It is so", 2, "fail"))
+    begin(tmp_path, SessionHeader((("md", "x"),), ("md/one", "md/two"), (MACHINE,), 0.0, 2))
+    add(tmp_path, CaseResult("md/one", "It is so", 1, "pass"))
+    add(tmp_path, CaseResult("md/two", "It is so", 2, "fail"))
     found = checked(tmp_path)
     assert found.undone == (("md/two", 1), ("md/one", 2))
     assert found.as_dict()["undone"] == [
@@ -585,11 +596,11 @@ def test_cases_without_a_result_are_known_from_the_folder(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(not shutil.which("mkfs.ext4", path="/sbin:/usr/sbin"), reason="no e2fsprogs")
 def test_the_last_time_of_a_case_is_that_of_the_newest_session_that_ran_it(tmp_path: Path) -> None:
-    def began(name: str, started: float, *results: tuple[str, State]) -> Header:
-        header = Header((("md", "x"),), ("md/one", "md/two"), (MACHINE,), started)
+    def began(name: str, started: float, *results: tuple[str, State]) -> SessionHeader:
+        header = SessionHeader((("md", "x"),), ("md/one", "md/two"), (MACHINE,), started)
         begin(tmp_path / name, header)
         for case, state in results:
-            add(tmp_path / name, Result(case, "a case", 1, state))
+            add(tmp_path / name, CaseResult(case, "a case", 1, state))
         return header
 
     began("first", 1.0, ("md/one", "fail"), ("md/two", "pass"))
@@ -638,7 +649,7 @@ def test_a_stop_ends_the_command_and_undoes_what_was_made(
 ) -> None:
     trace = tmp_path / "trace"
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         yield from undo("sh", "-c", f"echo undone >>{trace}")
         yield from run("sh", "-c", f"echo began >>{trace}; sleep 1000", within=900.0)
 
@@ -649,7 +660,7 @@ def test_a_stop_ends_the_command_and_undoes_what_was_made(
 
     with Interruption() as interruption:
         threading.Thread(target=stop, daemon=True).start()
-        venue = Venue(party(patient), interruption)
+        venue = CaseEnvironment(party(patient), interruption)
         with pytest.raises(Interrupted):
             play("test/one", case(steps), venue, tmp_path / "evidence")
     assert trace.read_text().split() == ["began", "undone"]
@@ -726,13 +737,13 @@ def test_results_are_lines_of_json(state: Path, tmp_path: Path) -> None:
 def test_answers_are_of_the_right_shape() -> None:
     """The scripted host is only as good as its likeness to the sentry."""
     answer: Answer = lambda argv, stdin: Says(f"{argv}{stdin}", 5, "why")  # noqa: E731
-    from iotrial_suites.session.evidence import Sentry  # noqa: PLC0415
+    from iotrial_suites.session.evidence import Supervisor  # noqa: PLC0415
 
-    said = Sentry(ScriptedHost(answer), "/run/x", Interruption()).run(
+    said = Supervisor(ScriptedHost(answer), "/run/x", Interruption()).run(
         ("a", "b"), within=5, stdin="c"
     )
     assert (said.exit, said.stdout, said.stderr, said.seconds) == (5, "('a', 'b')c", "why", 0.5)
-    real = Sentry(LocalHost(), "/tmp/iotrial-test-sentry", Interruption())
+    real = Supervisor(LocalHost(), "/tmp/iotrial-test-sentry", Interruption())
     try:
         said = real.run(("sh", "-c", "cat; echo why >&2; exit 5"), within=60, stdin="c")
     finally:

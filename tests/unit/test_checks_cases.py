@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from iotrial.errors import UsageError
-from iotrial_suites.case import Case, Failed, Known, Machine, NotHere, Undo
+from iotrial_suites.case import Case, CaseFailed, CaseNotRun, HostVersions, KnownFailure, OweUndo
 from iotrial_suites.suites import chosen, suite, suites
 from iotrial_suites.suites.known import known, known_here
 from iotrial_suites.suites.lvm import all_synced
@@ -66,8 +66,8 @@ def test_known_failures_are_of_cases_that_exist() -> None:
     [("mdadm - v4.2", 1), ("mdadm - v4.1", 0), ("mdadm - v4.3", 0), ("", 0)],
 )
 def test_a_failure_is_known_for_some_versions(said: str, there: int) -> None:
-    row = Known("md/create", "why", "where", "mdadm", (4, 2), (4, 3), "x")
-    machine = Machine("a", "6.1", tools={"mdadm": said})
+    row = KnownFailure("md/create", "why", "where", "mdadm", (4, 2), (4, 3), "x")
+    machine = HostVersions("a", "6.1", tools={"mdadm": said})
     assert len(known_here([machine], [row])) == there
 
 
@@ -176,7 +176,7 @@ def says(*words: str, what: Says) -> Lie:
     ],
 )
 def test_a_lie_about_an_array_is_caught(lie: Lie, told: str) -> None:
-    with pytest.raises(Failed, match=re.escape(told)):
+    with pytest.raises(CaseFailed, match=re.escape(told)):
         rehearse(one("md/create"), Array(lie).answer)
 
 
@@ -187,20 +187,20 @@ def test_an_array_that_loses_what_was_written_is_caught() -> None:
         return Says(f"{next(sums)}  -\n") if "iotrial-sum" in argv else None
 
     array.lie = forgets
-    with pytest.raises(Failed, match="other bytes after it was in sync"):
+    with pytest.raises(CaseFailed, match="other bytes after it was in sync"):
         rehearse(one("md/create"), array.answer)
 
 
 def test_an_mdadm_that_only_says_it_stopped_is_caught() -> None:
     array = Array()
     array.lie = says("--stop", what=Says("stopped"))
-    with pytest.raises(Failed, match="was stopped, and /proc/mdstat still has it"):
+    with pytest.raises(CaseFailed, match="was stopped, and /proc/mdstat still has it"):
         rehearse(one("md/assemble"), array.answer)
 
 
 def test_another_array_in_its_place_is_caught() -> None:
     other = Says(detail(uuid="ffff:0:0:0"))
-    with pytest.raises(Failed, match="belongs to"):
+    with pytest.raises(CaseFailed, match="belongs to"):
         rehearse(one("md/examine"), Array(says("--detail", what=other)).answer)
 
 
@@ -214,12 +214,12 @@ def test_an_array_is_owed_before_it_is_made(name: str) -> None:
     def watching(argv: tuple[str, ...], stdin: str) -> Says | None:
         if "--create" in argv:
             assert any("--stop" in line for line in owed)
-            raise NotHere("seen")
+            raise CaseNotRun("seen")
         if argv[0] == "cat" and argv[1].endswith("/size"):
             return Says("131072\n")
         return array.answer(argv, stdin)
 
-    with pytest.raises(NotHere, match="seen"):
+    with pytest.raises(CaseNotRun, match="seen"):
         rehearse(with_undo(case, owed), watching)
 
 
@@ -235,7 +235,7 @@ def with_undo(case: Case, owed: list[str]) -> Case:
                 step = script.send(answer) if with_answer else next(script)
             except StopIteration:
                 return
-            if isinstance(step, Undo):
+            if isinstance(step, OweUndo):
                 owed.append(" ".join(step.argv))
             answer, with_answer = (yield step), True
 
@@ -292,7 +292,7 @@ def test_a_queue_that_takes_and_gives_back_passes() -> None:
 
 
 def test_a_scheduler_that_is_not_offered_is_a_reason_not_to_run() -> None:
-    with pytest.raises(NotHere, match="no bfq"):
+    with pytest.raises(CaseNotRun, match="no bfq"):
         rehearse(one("scheduler/bfq"), Queue().answer)
 
 
@@ -312,7 +312,7 @@ def test_a_scheduler_that_is_not_offered_is_a_reason_not_to_run() -> None:
     ],
 )
 def test_a_queue_that_does_not_is_caught(bend: Callable[[str, str], str | None], told: str) -> None:
-    with pytest.raises(Failed, match=re.escape(told)):
+    with pytest.raises(CaseFailed, match=re.escape(told)):
         rehearse(one("scheduler/kyber"), Queue(bend).answer)
 
 
@@ -321,7 +321,7 @@ def test_a_kernel_that_takes_any_name_for_a_scheduler_is_caught() -> None:
     answer: Answer = lambda argv, stdin: (  # noqa: E731
         Says(queue.all()) if "iotrial-put" in argv else queue.answer(argv, stdin)
     )
-    with pytest.raises(Failed, match="does not exist was taken"):
+    with pytest.raises(CaseFailed, match="does not exist was taken"):
         rehearse(one("scheduler/refuses-unknown"), answer)
 
 

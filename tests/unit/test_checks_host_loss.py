@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from iotrial_suites.case import Case, Failed
+from iotrial_suites.case import Case, CaseFailed
 from iotrial_suites.suites import chosen
 from iotrial_suites.suites.clustered import CRASH
 from scripted import FIO, RETURNS, Answer, Says, rehearse
@@ -107,5 +107,5 @@ def test_a_cluster_that_takes_the_death_of_a_host_passes(name: str) -> None:
     ],
 )
 def test_what_the_death_of_a_host_breaks_is_found(name: str, cluster: Cluster, told: str) -> None:
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         play(name, cluster)

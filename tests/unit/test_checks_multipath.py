@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial_suites.case import Failed, NotHere
+from iotrial_suites.case import CaseFailed, CaseNotRun
 from iotrial_suites.suites import multipath
 from iotrial_suites.suites.paths import features, parsed, selectors, with_selector
 from scripted import FIO, Says, rehearse
@@ -87,19 +87,19 @@ def test_a_map_that_does_as_it_is_told_passes(case) -> None:  # noqa: ANN001
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_disk_that_is_no_map_is_a_reason_not_to_run(case) -> None:  # noqa: ANN001
     other = Map(lambda words, said: "LVM-1" if "dm/uuid" in words else said)
-    with pytest.raises(NotHere, match="no map of dm-multipath"):
+    with pytest.raises(CaseNotRun, match="no map of dm-multipath"):
         rehearse(case, other.answer)
 
 
 def test_a_map_with_one_path_is_a_reason_not_to_run() -> None:
     one = Map(lambda words, said: "sda\n" if "/slaves" in words else said)
-    with pytest.raises(NotHere, match="one path only"):
+    with pytest.raises(CaseNotRun, match="one path only"):
         rehearse(multipath.path_loss_case, one.answer)
 
 
 def test_a_loss_that_is_not_noticed_is_found_out() -> None:
     blind = Map(lambda words, said: said.replace(" F ", " A ") if "states" in words else said)
-    with pytest.raises(Failed, match="path sda of mpatha is to be failed"):
+    with pytest.raises(CaseFailed, match="path sda of mpatha is to be failed"):
         rehearse(multipath.path_loss_case, blind.answer)
 
 
@@ -114,14 +114,14 @@ def test_a_path_that_is_not_used_again_is_found_out() -> None:
             return Says("sda 7\nsdb 9\n")
         return idle.answer(argv, stdin)
 
-    with pytest.raises(Failed, match="too little goes over sda"):
+    with pytest.raises(CaseFailed, match="too little goes over sda"):
         rehearse(multipath.path_return_case, answer)
 
 
 def test_requests_over_a_path_that_is_lost_are_found_out() -> None:
     there = Map()
     there.stat = lambda _path: there.done  # type: ignore[method-assign]
-    with pytest.raises(Failed, match="requests went over sda, which was lost"):
+    with pytest.raises(CaseFailed, match="requests went over sda, which was lost"):
         rehearse(multipath.path_loss_case, there.answer)
 
 
@@ -131,13 +131,13 @@ def test_a_map_that_does_not_wait_is_found_out() -> None:
     def hasty(argv: tuple[str, ...], stdin: str) -> Says:
         return Says() if argv[0] == "test" else there.answer(argv, stdin)
 
-    with pytest.raises(Failed, match="a write did not wait"):
+    with pytest.raises(CaseFailed, match="a write did not wait"):
         rehearse(multipath.all_paths_down_case, hasty)
 
 
 def test_a_write_that_was_queued_and_lost_is_found_out() -> None:
     there = Map(lambda words, said: said.replace("beef", "dead", 1) if "sums" in words else said)
-    with pytest.raises(Failed, match="what was queued is not what is there now"):
+    with pytest.raises(CaseFailed, match="what was queued is not what is there now"):
         rehearse(multipath.all_paths_down_case, there.answer)
 
 
@@ -147,7 +147,7 @@ def test_a_write_without_any_path_that_succeeds_is_found_out() -> None:
     def lying(argv: tuple[str, ...], stdin: str) -> Says:
         return Says() if "iotrial-write" in argv else there.answer(argv, stdin)
 
-    with pytest.raises(Failed, match="a write succeeded though no path was there"):
+    with pytest.raises(CaseFailed, match="a write succeeded though no path was there"):
         rehearse(multipath.all_paths_down_case, lying)
 
 
@@ -157,7 +157,7 @@ def test_a_selector_that_is_not_taken_is_found_out() -> None:
             said.replace("queue-length", "round-robin") if "table" in words else said
         )
     )
-    with pytest.raises(Failed, match="its selector is to be queue-length"):
+    with pytest.raises(CaseFailed, match="its selector is to be queue-length"):
         rehearse(multipath.selector_under_load_case, stubborn.answer)
 
 
@@ -165,7 +165,7 @@ def test_a_load_that_saw_an_error_is_found_out() -> None:
     bad = Map(
         lambda words, said: said.replace('"error": 0', '"error": 5') if "load" in words else said
     )
-    with pytest.raises(Failed, match="errno 5"):
+    with pytest.raises(CaseFailed, match="errno 5"):
         rehearse(multipath.path_loss_case, bad.answer)
 
 

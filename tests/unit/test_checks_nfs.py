@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial_suites.case import Failed, NotHere
+from iotrial_suites.case import CaseFailed, CaseNotRun
 from iotrial_suites.suites import nfs
 from iotrial_suites.suites.nfs import networks, options_of, requests_of
 from iotrial_suites.suites.vocabulary import result
@@ -104,20 +104,20 @@ def test_options_that_are_not_in_force_are_found_out(
     monkeypatch: pytest.MonkeyPatch, part: str, old: str, new: str, told: str
 ) -> None:
     bent = Pair(lambda words, said: said.replace(old, new) if part in words else said)
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         played(bent, monkeypatch)
 
 
 def test_client_and_server_without_a_network_in_common_is_a_reason_not_to_run() -> None:
     pair = Pair(lambda words, said: said.replace("10.0.0.1", "10.9.0.1") if "ip" in words else said)
-    with pytest.raises(NotHere, match="n0 and n1 are in no network together"):
+    with pytest.raises(CaseNotRun, match="n0 and n1 are in no network together"):
         rehearse(nfs.options_case, (pair.server, pair.client))
 
 
 def test_a_host_without_a_server_is_a_reason_not_to_run() -> None:
     pair = Pair()
     pair.running = False
-    with pytest.raises(NotHere, match="no NFS server runs on n0"):
+    with pytest.raises(CaseNotRun, match="no NFS server runs on n0"):
         rehearse(nfs.options_case, (pair.server, pair.client))
 
 
@@ -140,7 +140,7 @@ def test_a_client_that_waits_for_its_server_passes() -> None:
 )
 def test_a_restart_that_hurts_is_found_out(part: str, old: str, new: str, told: str) -> None:
     bent = Pair(lambda words, said: said.replace(old, new) if part in words else said)
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         rehearse(nfs.server_restart_case, (bent.server, bent.client))
 
 
@@ -151,7 +151,7 @@ def test_a_client_that_writes_to_a_server_that_stopped_is_found_out() -> None:
         pair.writes += 100
         return pair.client(argv, stdin)
 
-    with pytest.raises(Failed, match="writes on, to a server that stopped"):
+    with pytest.raises(CaseFailed, match="writes on, to a server that stopped"):
         rehearse(nfs.server_restart_case, (pair.server, writes_on))
 
 

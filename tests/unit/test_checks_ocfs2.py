@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial_suites.case import Case, Failed, NotHere
+from iotrial_suites.case import Case, CaseFailed, CaseNotRun
 from iotrial_suites.suites import chosen
 from iotrial_suites.suites.filesystems import COUNT, END, TURNS, files_of, lines_of, turns_of
 from scripted import Says, rehearse
@@ -73,14 +73,14 @@ def test_hosts_that_lose_nothing_and_leave_no_heartbeat_pass(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_heartbeat_that_is_left_is_found_out(name: str) -> None:
-    with pytest.raises(Failed, match=r"n1 has it mounted no more, and its heartbeat goes on"):
+    with pytest.raises(CaseFailed, match=r"n1 has it mounted no more, and its heartbeat goes on"):
         play(name, Node(1, always=True))
 
 
 @pytest.mark.parametrize("name", ["stress/together-on-ocfs2", "cluster-md/ocfs2"])
 def test_a_heartbeat_that_never_was_is_found_out(name: str) -> None:
     """Else it would be no wonder that none is left."""
-    with pytest.raises(Failed, match="n1 has it mounted without a heartbeat"):
+    with pytest.raises(CaseFailed, match="n1 has it mounted without a heartbeat"):
         play(name, Node(1, always=False))
 
 
@@ -96,13 +96,13 @@ def test_a_heartbeat_that_never_was_is_found_out(name: str) -> None:
     ],
 )
 def test_a_line_that_is_lost_is_found_out(lies: dict[str, str], told: str) -> None:
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         play("stress/append-in-turn", Node(1, **lies))
 
 
 def test_without_a_cluster_it_is_not_run() -> None:
     lying = Node(0, **{"ls /sys/kernel/config/cluster": ""})
-    with pytest.raises(NotHere, match="O2CB has no cluster"):
+    with pytest.raises(CaseNotRun, match="O2CB has no cluster"):
         rehearse(one("stress/append-in-turn"), (lying.answer, Node(1).answer))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from iotrial_suites.case import Case, Failed, NotHere
+from iotrial_suites.case import Case, CaseFailed, CaseNotRun
 from iotrial_suites.suites import chosen
 from iotrial_suites.suites.filesystems import ATTRIBUTES, COUNT, files_of, lines_of
 from scripted import FIO, Says, rehearse
@@ -127,7 +127,7 @@ def later(lie: Lie, after: int) -> Lie:
     ],
 )
 def test_a_file_system_that_does_not_is_found_out(name: str, lie: Lie, told: str) -> None:
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         rehearse(one(f"stress/{name}"), Ext4(lie).answer)
 
 
@@ -153,7 +153,7 @@ def test_a_byte_that_only_the_second_host_misses_is_found_out(
     def second(argv: tuple[str, ...], stdin: str) -> Says | None:
         return Says(text) if word in argv else system(argv, stdin)
 
-    with pytest.raises(Failed, match=f"n1 .*{told}"):
+    with pytest.raises(CaseFailed, match=f"n1 .*{told}"):
         rehearse(one(name), (system, second))
 
 
@@ -168,7 +168,7 @@ def test_what_is_not_there_is_a_reason_not_to_run(name: str, word: str, why: str
     def without(argv: tuple[str, ...], stdin: str) -> Says | None:
         return Says(exit=1) if word in argv else system(argv, stdin)
 
-    with pytest.raises(NotHere, match=why):
+    with pytest.raises(CaseNotRun, match=why):
         rehearse(one(name), without)
 
 
@@ -187,7 +187,7 @@ def test_what_ocfs2_test_says_in_its_log_counts(log: str, told: str) -> None:
     def answer(argv: tuple[str, ...], _stdin: str) -> Says | None:
         return Says(log) if "iotrial-logs" in argv else None
 
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         rehearse(one("stress/ocfs2-test"), answer)
 
 
@@ -238,5 +238,5 @@ def test_a_mirror_whose_members_are_alike_after_it_all_passes() -> None:
     ],
 )
 def test_a_mirror_that_loses_a_byte_is_found_out(mirror: Mirror, told: str) -> None:
-    with pytest.raises(Failed, match=told):
+    with pytest.raises(CaseFailed, match=told):
         rehearse(one("stress/md-fail-and-re-add"), mirror.answer)

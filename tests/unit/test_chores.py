@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from iotrial.errors import RefusedError, StudyError, TargetRefused
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.chores import LIMITED, WRITE, Site, deed
+from iotrial.execute.load.chores import LIMITED, WRITE, ChoreSite, deed
 from iotrial.execute.runner import execute_study
 from iotrial.execute.session import HostSession
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.parts.mounts import Upkeep
+from iotrial.hosts.fake.parts.mounts import CachePrograms
 from iotrial.hosts.local import LocalHost
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Aimed
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import ToolTarget
 from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.plan.estimate import estimate
@@ -61,9 +61,9 @@ def run(host: FakeHost, folder: Path, it: Study) -> tuple[TrialRecord, ...]:
     return open_results(folder).records
 
 
-def upkeep(host: FakeHost) -> Upkeep:
+def upkeep(host: FakeHost) -> CachePrograms:
     part = host.machine.parts["upkeep"]
-    assert isinstance(part, Upkeep)
+    assert isinstance(part, CachePrograms)
     return part
 
 
@@ -155,7 +155,7 @@ def test_fio_lays_out_with_the_very_command_of_the_load() -> None:
         Workload("load", "fio", (("rw", "read"), ("size", "1m"))),
         Workload("load", "fio", (("size", "1m"),), "[a]\nrw=read\n"),
     ):
-        aimed = Aimed("/mnt/x", "directory")
+        aimed = ToolTarget("/mnt/x", "directory")
         load = driver.command(workload, aimed, facts)
         laid = driver.lay_out(workload, aimed, facts)  # type: ignore[attr-defined]
         assert [word for word in laid.argv if word != "--create_only=1"] == list(load.argv)
@@ -311,7 +311,7 @@ def test_evidence_is_limited_and_keeps_its_exit_status(
 def test_a_file_system_fuller_than_its_share_is_left_alone() -> None:
     host = FakeHost()
     target = Target("data", "file", "/var/tmp/x", 16 * MIB)
-    site = Site(host, target, Aim(target, "/var/tmp/x", "", None), "iotrial-fill-1")
+    site = ChoreSite(host, target, PreparedTarget(target, "/var/tmp/x", "", None), "iotrial-fill-1")
     assert deed(site, Chore("fill", "study", share=0.1)).load.argv == ()
     it = deed(site, Chore("fill", "study", share=0.5))
     assert it.makes == ("/var/tmp/iotrial-fill-1",)

@@ -16,7 +16,7 @@ import pytest
 from iotrial.cli.main import VERBS, status
 from iotrial.execute.keep.keeping import apply
 from iotrial.hosts.fake import FakeHost, fio
-from iotrial.hosts.fake.machine import Program, Said
+from iotrial.hosts.fake.machine import CommandOutput, FakeProgram
 from iotrial.keep.native import export
 from iotrial.keep.profile import parse
 
@@ -510,7 +510,7 @@ def test_what_keep_does_is_what_show_tells(here: Path, capsys: pytest.CaptureFix
     shown |= {f"save {each['path']}" for each in told["files"]}
     host = FakeHost()
     host.machine.programs["udevadm"] = host.machine.programs.get(
-        "udevadm", Program(lambda _m, _a, _s: Said(), changes=True)
+        "udevadm", FakeProgram(lambda _m, _a, _s: CommandOutput(), changes=True)
     )
     profile = parse(WHOLE, "p.toml")
     apply(host, profile, export(profile).files)

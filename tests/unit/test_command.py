@@ -13,15 +13,15 @@ from iotrial.errors import FormatError, StudyError, UsageError
 from iotrial.judgement import judge
 from iotrial.model.measurement import METRICS, Measurement, metric
 from iotrial.model.results import Results
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.trial import TrialRecord
-from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.model.workload import CustomMetric, OptionValue, Workload
 from iotrial.plan.load import parse_study
 from iotrial.plan.stages import next_trials
 from iotrial.tools import tool
 from iotrial.tools.command import TOOL
 
-AIMED = Aimed("/mnt/x", "directory")
+AIMED = ToolTarget("/mnt/x", "directory")
 STUDY = """
 [targets.here]
 directory = "/mnt/x"
@@ -43,11 +43,11 @@ blocks = 4
 """
 
 
-def load(*wanted: Wanted, argv: tuple[str, ...] = ("x",), **options: OptionValue) -> Workload:
+def load(*wanted: CustomMetric, argv: tuple[str, ...] = ("x",), **options: OptionValue) -> Workload:
     return Workload("w", "command", tuple(options.items()), argv=argv, metrics=wanted)
 
 
-def parse(folder: Path, said: str, *wanted: Wanted) -> dict[str, float]:
+def parse(folder: Path, said: str, *wanted: CustomMetric) -> dict[str, float]:
     for name, content in TOOL.command(load(*wanted), AIMED, {}).files:
         (folder / name).write_bytes(content)
     (folder / "stdout").write_text(said, encoding="utf-8")
@@ -58,7 +58,7 @@ def problems(workload: Workload) -> str:
     return "\n".join(f"{option}: {what}" for option, what in TOOL.check(workload, {}))
 
 
-SCORE = Wanted("score", pattern=r"score: (\S+)")
+SCORE = CustomMetric("score", pattern=r"score: (\S+)")
 
 
 def test_the_registry_finds_it() -> None:
@@ -76,9 +76,9 @@ def test_a_number_is_in_base_units(tmp_path: Path) -> None:
         tmp_path,
         "score: 12.5\nread: 3 MiB/s took 1,500 us",
         SCORE,
-        Wanted("read.bw", pattern=r"read: (\S+) MiB", unit="MiB/s"),
-        Wanted("write.bw", pattern=r"read: (\S+ MiB/s)"),
-        Wanted("total.seconds", pattern=r"took (\S+)", unit="us"),
+        CustomMetric("read.bw", pattern=r"read: (\S+) MiB", unit="MiB/s"),
+        CustomMetric("write.bw", pattern=r"read: (\S+ MiB/s)"),
+        CustomMetric("total.seconds", pattern=r"took (\S+)", unit="us"),
     )
     assert found == pytest.approx(
         {"score": 12.5, "read.bw": 3 * 2**20, "write.bw": 3 * 2**20, "total.seconds": 0.0015}
@@ -87,10 +87,10 @@ def test_a_number_is_in_base_units(tmp_path: Path) -> None:
 
 def test_json_is_walked_by_names_and_numbers(tmp_path: Path) -> None:
     said = json.dumps({"jobs": [{"read": {"bw": 5}}, {"a.b": "7 ms"}], "x": True})
-    assert parse(tmp_path, said, Wanted("read.bw", json="jobs[0].read.bw", unit="KiB/s")) == {
+    assert parse(tmp_path, said, CustomMetric("read.bw", json="jobs[0].read.bw", unit="KiB/s")) == {
         "read.bw": 5120.0
     }
-    assert parse(tmp_path, said, Wanted("read.seconds", json='jobs[1]["a.b"]')) == {
+    assert parse(tmp_path, said, CustomMetric("read.seconds", json='jobs[1]["a.b"]')) == {
         "read.seconds": pytest.approx(0.007)
     }
     for path, problem in [
@@ -98,9 +98,9 @@ def test_json_is_walked_by_names_and_numbers(tmp_path: Path) -> None:
         ("jobs", "leads to a list"),
     ]:  # fmt: skip
         with pytest.raises(FormatError, match=problem):
-            parse(tmp_path, said, Wanted("score", json=path))
+            parse(tmp_path, said, CustomMetric("score", json=path))
     with pytest.raises(FormatError, match="no JSON"):
-        parse(tmp_path, "{", Wanted("score", json="x"))
+        parse(tmp_path, "{", CustomMetric("score", json="x"))
 
 
 @pytest.mark.parametrize(("take", "value"), [("first", 1.0), ("last", 4.0), ("sum", 7.0)])
@@ -108,7 +108,7 @@ def test_of_several_one_is_chosen_or_all_are_refused(
     tmp_path: Path, take: str, value: float
 ) -> None:
     said = "score: 1\nscore: 2\nscore: 4\n"
-    wanted = Wanted("score", pattern=SCORE.pattern, take=take)
+    wanted = CustomMetric("score", pattern=SCORE.pattern, take=take)
     assert parse(tmp_path, said, wanted) == {"score": value}
     with pytest.raises(FormatError, match="is found 3 times"):
         parse(tmp_path, said, SCORE)
@@ -133,7 +133,7 @@ def test_what_is_no_number_is_an_error(tmp_path: Path, said: str, problem: str) 
 
 def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"result\.json: score: No such file"):
-        parse(tmp_path, "", Wanted("score", json="x", source="result.json"))
+        parse(tmp_path, "", CustomMetric("score", json="x", source="result.json"))
     with pytest.raises(FormatError, match="not what iotrial put there"):
         TOOL.parse(tmp_path / "nowhere")
 
@@ -147,16 +147,16 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         (load(SCORE, target="x"), "target: "),
         (load(SCORE, reads_only=1), "reads_only: it is true or false"),
         (load(SCORE, seconds="soon"), "seconds: 'soon' is no duration"),
-        (load(Wanted("score")), "it needs a pattern, or json"),
-        (load(Wanted("score", pattern="(a", json="")), "no regular expression"),
-        (load(Wanted("score", pattern="a")), "has 0 groups"),
-        (load(Wanted("score", pattern="(a)", json="a")), "and not both"),
-        (load(Wanted("Score!", pattern="(a)")), "a metric's name"),
-        (load(Wanted("score", pattern="(a)", source="../x")), "no name of a file"),
-        (load(Wanted("score", json="a..b")), "no path"),
-        (load(Wanted("read.bw", pattern="(a)", unit="ms")), "read.bw is in bytes/s"),
-        (load(Wanted("read.bw", pattern="(a)", unit="Mb/s")), "bits or bytes"),
-        (load(Wanted("read.bw", pattern="(a)", higher=False)), "more is better: rename it"),
+        (load(CustomMetric("score")), "it needs a pattern, or json"),
+        (load(CustomMetric("score", pattern="(a", json="")), "no regular expression"),
+        (load(CustomMetric("score", pattern="a")), "has 0 groups"),
+        (load(CustomMetric("score", pattern="(a)", json="a")), "and not both"),
+        (load(CustomMetric("Score!", pattern="(a)")), "a metric's name"),
+        (load(CustomMetric("score", pattern="(a)", source="../x")), "no name of a file"),
+        (load(CustomMetric("score", json="a..b")), "no path"),
+        (load(CustomMetric("read.bw", pattern="(a)", unit="ms")), "read.bw is in bytes/s"),
+        (load(CustomMetric("read.bw", pattern="(a)", unit="Mb/s")), "bits or bytes"),
+        (load(CustomMetric("read.bw", pattern="(a)", higher=False)), "more is better: rename it"),
     ],
 )
 def test_what_cannot_work_is_said_before(workload: Workload, problem: str) -> None:
@@ -255,7 +255,7 @@ def test_any_output_gives_a_number_or_a_format_error(said: str, pattern: str) ->
 
     with tempfile.TemporaryDirectory() as name:
         try:
-            found = parse(Path(name), said, Wanted("score", pattern=pattern, take="sum"))
+            found = parse(Path(name), said, CustomMetric("score", pattern=pattern, take="sum"))
         except (FormatError, UnicodeEncodeError):
             return
     assert found["score"] >= 0

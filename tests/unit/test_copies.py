@@ -16,33 +16,33 @@ from iotrial.cli.main import status
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial.model.trial import Doubt
-from iotrial_import.cells import Cells, cells
-from iotrial_import.copies import Print, sole, words_of
-from iotrial_import.legend import Legend, Original
+from iotrial_import.cells import ImportCells, cells
+from iotrial_import.copies import FileDigest, sole, words_of
+from iotrial_import.legend import ImportMap, OriginalFile
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 
 
-def original(name: str, value: float, started: float = 0.0) -> Original:
+def original(name: str, value: float, started: float = 0.0) -> OriginalFile:
     numbers = (Measurement("read.iops", value, "1/s"), Measurement("read.lat.mean", 1 / value, "s"))
-    return Original(name, "f", (Recording("fio", "read", numbers, "job", started=started),))
+    return OriginalFile(name, "f", (Recording("fio", "read", numbers, "job", started=started),))
 
 
 def imported(
     files: Mapping[str, float], started: Mapping[str, float] | None = None
-) -> tuple[Cells, tuple[Doubt, ...]]:
+) -> tuple[ImportCells, tuple[Doubt, ...]]:
     """Name → number; files with one number have the same bytes, unless they are ``started``."""
     told = started or {}
     prints = {
-        name: Print("" if name in told else f"digest of {value}", 0.0)
+        name: FileDigest("" if name in told else f"digest of {value}", 0.0)
         for name, value in files.items()
     }
     every = [original(name, value, told.get(name, 0.0)) for name, value in files.items()]
     left, doubts = sole(every, prints)
-    return cells(left, Legend()), tuple(doubts)
+    return cells(left, ImportMap()), tuple(doubts)
 
 
-def said(found: Cells) -> object:
+def said(found: ImportCells) -> object:
     """What there is to compare: factors, and the numbers of each cell."""
     return found.factors, sorted((run.treatment, run.numbers) for run in found.runs)
 
@@ -97,7 +97,7 @@ def test_the_same_output_indented_otherwise_is_a_copy_and_the_same_numbers_later
 
 def test_of_names_that_fit_equally_well_the_older_file_is_kept() -> None:
     every = [original("aaa", 1.0), original("cfq", 1.0), original("noop", 2.0)]
-    prints = {"aaa": Print("x", 9.0), "cfq": Print("x", 8.0), "noop": Print("", 1.0)}
+    prints = {"aaa": FileDigest("x", 9.0), "cfq": FileDigest("x", 8.0), "noop": FileDigest("", 1.0)}
     left, (doubt,) = sole(every, prints)
     assert [each.file for each in left] == ["cfq", "noop"]
     assert doubt.what.endswith("aaa is cfq")
@@ -107,7 +107,7 @@ def test_logs_of_one_run_are_no_copies_of_each_other() -> None:
     """With blocks of 1 KiB that of bandwidth and that of IOPS have the same bytes."""
     names = ["a_bw.1.log", "a_iops.1.log", "b_bw.1.log"]
     left, doubts = sole(
-        [original(name, 3.0) for name in names], dict.fromkeys(names, Print("x", 0))
+        [original(name, 3.0) for name in names], dict.fromkeys(names, FileDigest("x", 0))
     )
     assert [each.file for each in left] == names[:2]
     assert [doubt.what.rpartition(": ")[2] for doubt in doubts] == ["b_bw.1.log is a_bw.1.log"]
@@ -115,7 +115,7 @@ def test_logs_of_one_run_are_no_copies_of_each_other() -> None:
 
 def test_what_a_person_says_of_each_file_stands_and_is_doubted() -> None:
     every = [original("a", 1.0), original("b", 1.0)]
-    left, (doubt,) = sole(every, dict.fromkeys("ab", Print("x", 0.0)), leave=True)
+    left, (doubt,) = sole(every, dict.fromkeys("ab", FileDigest("x", 0.0)), leave=True)
     assert left == every
     assert doubt.check == "maybe-copies"
 

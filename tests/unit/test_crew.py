@@ -11,14 +11,14 @@ import pytest
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.part import gathered
-from iotrial.execute.runner import Outcome, execute_on
+from iotrial.execute.runner import RunOutcome, execute_on
 from iotrial.judgement import completed
 from iotrial.judgement.utilisation import rows
 from iotrial.keep.winner import profile
-from iotrial.model.event import Ended, Event, Said, Tell, Ticked, ignore
+from iotrial.model.event import Event, LoadProgress, Message, Tell, TrialEnded, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
-from iotrial.model.study import Place, Study
+from iotrial.model.study import Study, StudyHost
 from iotrial.model.trial import Doubt
 from iotrial.plan.load import parse_study
 from iotrial.store import open_results
@@ -57,7 +57,7 @@ class Rack:
             host.name = name
 
     @contextmanager
-    def reach(self, place: Place) -> Iterator[Host]:
+    def reach(self, place: StudyHost) -> Iterator[Host]:
         host = self.hosts[place.name]
         if host.cut:
             raise HostUnreachable(f"{place.name}: cannot connect")
@@ -73,11 +73,11 @@ class Cutting:
         self.done = False
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Message):
             self.words.append(event.text)
-        elif isinstance(event, Ticked) and not self.done:
+        elif isinstance(event, LoadProgress) and not self.done:
             self.rack.hosts[self.name].cut = self.done = True
-        elif isinstance(event, Ended) and self.done:
+        elif isinstance(event, TrialEnded) and self.done:
             self.left -= 1
             if self.left == 0:
                 self.rack.hosts[self.name].cut = False
@@ -87,7 +87,7 @@ def study(text: str = TEXT) -> Study:
     return parse_study(text, "many.toml", lambda _: "")
 
 
-def execute(rack: Rack, folder: Path, watcher: Tell = ignore) -> Outcome:
+def execute(rack: Rack, folder: Path, watcher: Tell = ignore) -> RunOutcome:
     with Interruption() as interruption:
         return execute_on(study(), rack.reach, folder, tell=watcher, interruption=interruption)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.formats.dd import FORMAT, Asked, asked, parse
+from iotrial.formats.dd import FORMAT, DdOperands, asked, parse
 from iotrial.model.measurement import metric
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 
 DATA = Path(__file__).parent.parent / "data" / "dd"
 RECORDED = sorted(path.name for path in DATA.glob("*.txt"))
@@ -43,15 +43,15 @@ WORDS = {
 }
 
 
-def values(parsed: Parsed, job: str = "all") -> dict[str, float]:
+def values(parsed: ParsedOutput, job: str = "all") -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if each.job == job}
 
 
-def doubts(parsed: Parsed) -> dict[str, bool]:
+def doubts(parsed: ParsedOutput) -> dict[str, bool]:
     return {each.check: each.invalid for each in parsed.doubts}
 
 
-def read(text: str, told: Asked | None = None) -> Parsed:
+def read(text: str, told: DdOperands | None = None) -> ParsedOutput:
     return parse(text.encode(), "dd.txt", told)
 
 
@@ -252,7 +252,7 @@ def test_a_dd_that_gave_no_time_is_named_and_left_out(between: str) -> None:
 
 
 def test_records_that_contradict_the_bytes_are_a_doubt() -> None:
-    told = Asked(("read",), block=2**19)
+    told = DdOperands(("read",), block=2**19)
     assert doubts(read(f"{RECORDS}{SPELLINGS['coreutils 9']}", told)) == {"records": True}
 
 
@@ -280,15 +280,18 @@ def test_what_is_not_whole_is_refused_with_the_file(text: str) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("if=/dev/sdx of=/dev/null bs=64k", Asked(("read",), 65536, 0, ("read",))),
-        ("if=/dev/zero of=x bs=1MB count=2", Asked(("write",), 10**6, 2 * 10**6, ("write",))),
-        ("if=/dev/zero of=x count=2x3 oflag=dsync", Asked(("write",), 512, 3072)),
-        ("if=a of=b bs=4K count=8B iflag=direct", Asked(("read", "write"), 4096, 8, ("write",))),
-        ("if=a of=/dev/null bs=4K count=8MB iflag=direct", Asked(("read",), 4096)),
-        ("of=x bs=what count=1", Asked()),
+        ("if=/dev/sdx of=/dev/null bs=64k", DdOperands(("read",), 65536, 0, ("read",))),
+        ("if=/dev/zero of=x bs=1MB count=2", DdOperands(("write",), 10**6, 2 * 10**6, ("write",))),
+        ("if=/dev/zero of=x count=2x3 oflag=dsync", DdOperands(("write",), 512, 3072)),
+        (
+            "if=a of=b bs=4K count=8B iflag=direct",
+            DdOperands(("read", "write"), 4096, 8, ("write",)),
+        ),
+        ("if=a of=/dev/null bs=4K count=8MB iflag=direct", DdOperands(("read",), 4096)),
+        ("of=x bs=what count=1", DdOperands()),
     ],
 )
-def test_operands_say_what_was_asked(words: str, expected: Asked) -> None:
+def test_operands_say_what_was_asked(words: str, expected: DdOperands) -> None:
     found = asked(words.split())
     assert (found.operations, found.block, found.size, found.cached) == (
         expected.operations, expected.block, expected.size, expected.cached,

@@ -10,20 +10,20 @@ import pytest
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.tool import Aimed, LaysOut, Reach
+from iotrial.model.tool import LoadAccess, SupportsLayout, ToolTarget
 from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.tools import tool
 
 DD = tool("dd")
-DISK = Aimed("/dev/sdx", "device")
-FILE = Aimed("/data/file", "file", 64 * 2**20)
+DISK = ToolTarget("/dev/sdx", "device")
+FILE = ToolTarget("/data/file", "file", 64 * 2**20)
 
 
 def workload(**options: OptionValue) -> Workload:
     return Workload("load", "dd", tuple(options.items()))
 
 
-def command(aimed: Aimed, **options: OptionValue) -> str:
+def command(aimed: ToolTarget, **options: OptionValue) -> str:
     return shlex.join(DD.command(workload(**options), aimed, {}).argv)
 
 
@@ -45,13 +45,13 @@ def test_writes_end_on_the_disk_and_make_no_device_files() -> None:
 
 
 def test_a_file_to_read_in_a_directory_is_laid_out_where_the_study_says_so() -> None:
-    folder = Aimed("/data", "directory")
+    folder = ToolTarget("/data", "directory")
     options = (("size", "8MiB"), ("bs", "64KiB"), ("skip", "1MiB"), ("direct", False))
     reading = Workload("load", "dd", options, prepare=(Chore("lay out", "study"),))
     assert shlex.join(DD.command(reading, folder, {}).argv) == (
         "dd if=/data/iotrial.dd of=/dev/null bs=65536 count=128 skip=16"
     )
-    assert isinstance(DD, LaysOut)
+    assert isinstance(DD, SupportsLayout)
     assert shlex.join(DD.lay_out(reading, folder, {}).argv) == (
         "dd if=/dev/zero of=/data/iotrial.dd bs=65536 count=144 conv=notrunc,fsync"
     )
@@ -67,17 +67,17 @@ def test_both_copies_one_half_of_the_target_over_the_other() -> None:
     assert command(DISK, rw="both", size="8MiB", skip="1MiB", direct=False, fsync=False) == (
         "dd if=/dev/sdx of=/dev/sdx bs=1048576 count=8 skip=1 seek=9 conv=notrunc,nocreat"
     )
-    assert DD.reach(workload(rw="both")) == Reach(reads=True, writes=True)
+    assert DD.reach(workload(rw="both")) == LoadAccess(reads=True, writes=True)
     with pytest.raises(UsageError, match="has no 83886080 bytes"):
         command(FILE, rw="both", size="40MiB")
     with pytest.raises(UsageError, match="over what is read"):
         command(DISK, rw="both", size="8MiB", seek="4MiB")
     with pytest.raises(UsageError, match="is a directory"):
-        command(Aimed("/data", "directory"), rw="both", size="1MiB")
+        command(ToolTarget("/data", "directory"), rw="both", size="1MiB")
 
 
 def test_a_directory_gets_a_file_to_write_and_none_to_read() -> None:
-    folder = Aimed("/data", "directory")
+    folder = ToolTarget("/data", "directory")
     assert "of=/data/iotrial.dd" in command(folder, rw="write", size="1MiB")
     assert "nocreat" not in command(folder, rw="write", size="1MiB")
     with pytest.raises(UsageError, match="is a directory"):
@@ -88,7 +88,7 @@ def test_a_write_needs_a_size() -> None:
     with pytest.raises(UsageError, match="needs a size"):
         command(DISK, rw="write")
     with pytest.raises(UsageError, match="more than"):
-        command(Aimed("/data/file", "file", 2**20), bs="2MiB")
+        command(ToolTarget("/data/file", "file", 2**20), bs="2MiB")
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ def test_options_that_cannot_work_are_named(
 
 
 def test_what_it_touches_is_its_target() -> None:
-    assert DD.reach(workload()) == Reach(reads=True, writes=False)
-    assert DD.reach(workload(rw="write")) == Reach(reads=False, writes=True)
+    assert DD.reach(workload()) == LoadAccess(reads=True, writes=False)
+    assert DD.reach(workload(rw="write")) == LoadAccess(reads=False, writes=True)
     assert DD.reach(workload(rw="wrong")).writes
 
 

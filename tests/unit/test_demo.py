@@ -18,7 +18,7 @@ from iotrial.cli import demo
 from iotrial.cli.main import status
 from iotrial.errors import UsageError
 from iotrial.judgement import completed
-from iotrial.model.finding import Comparison, Finding, Needs, Verdict
+from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.plan.load import parse_study
 from iotrial.plan.template import beside, template
@@ -161,7 +161,7 @@ def finding(
     ratio: float,
     *,
     baseline: str = "as found",
-    needs: Needs | None = None,
+    needs: RequiredBlocks | None = None,
 ) -> Finding:
     low, high = ratio * 0.9, ratio * 1.1
     return Finding(
@@ -177,7 +177,7 @@ def results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Results:
 
 
 def test_findings_stand_under_their_verdicts_with_what_would_tell_them(results: Results) -> None:
-    needs = Needs(0.05, 40, 31, 725.0)
+    needs = RequiredBlocks(0.05, 40, 31, 725.0)
     found = (
         finding("open", "cannot-tell", 1.05, needs=needs),
         finding("slow", "worse", 2.0),

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
-from iotrial_import.cells import Cells, cells
-from iotrial_import.legend import Legend, Original, parse
+from iotrial_import.cells import ImportCells, cells
+from iotrial_import.legend import ImportMap, OriginalFile, parse
 
 
-def gathered(files: Sequence[str], legend: Legend | None = None, **known: Sequence[str]) -> Cells:
+def gathered(
+    files: Sequence[str], legend: ImportMap | None = None, **known: Sequence[str]
+) -> ImportCells:
     """Runs of these files, each with a number of its own; ``known`` is what they say themselves."""
     originals = [
-        Original(
+        OriginalFile(
             file,
             "f",
             (
@@ -32,7 +34,7 @@ def gathered(files: Sequence[str], legend: Legend | None = None, **known: Sequen
         )
         for at, file in enumerate(files)
     ]
-    return cells(originals, legend or Legend())
+    return cells(originals, legend or ImportMap())
 
 
 def factors(files: Sequence[str], **known: Sequence[str]) -> dict[str, tuple[str, ...]]:

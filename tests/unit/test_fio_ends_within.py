@@ -13,7 +13,7 @@ from iotrial.errors import TargetRefused, UsageError
 from iotrial.hosts.local import LocalHost
 from iotrial.look.targets import ready
 from iotrial.model.target import Target
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
@@ -40,7 +40,9 @@ def test_an_existing_file_is_as_it_was_after_a_read_behind_an_offset(
     content = os.urandom(4 * MIB)
     file.write_bytes(content)
     node = file.stat().st_ino
-    made = FIO.command(load(**SHORT, direct=0, **options), Aimed(str(file), "file", 4 * MIB), {})
+    made = FIO.command(
+        load(**SHORT, direct=0, **options), ToolTarget(str(file), "file", 4 * MIB), {}
+    )
     subprocess.run(made.argv, cwd=tmp_path, check=False, timeout=60, capture_output=True)
     assert file.read_bytes() == content
     assert file.stat().st_ino == node
@@ -54,14 +56,14 @@ def test_an_existing_file_is_as_it_was_after_a_read_behind_an_offset(
 )  # fmt: skip
 def test_what_may_end_beyond_the_file_is_refused(options: dict[str, OptionValue]) -> None:
     with pytest.raises(UsageError):
-        FIO.command(load(**SHORT, **options), Aimed("/mnt/f", "file", 4 * MIB), {})
+        FIO.command(load(**SHORT, **options), ToolTarget("/mnt/f", "file", 4 * MIB), {})
 
 
 def test_a_job_file_that_may_end_beyond_the_file_is_refused() -> None:
     jobs = "[global]\noffset=50%\n[a]\nrw=read\nsize=2m\n"
     with pytest.raises(UsageError, match="beyond its end"):
-        FIO.command(load(jobs), Aimed("/mnt/f", "file", 4 * MIB), {})
-    FIO.command(load(jobs), Aimed("/dev/loop9", "device"), {})
+        FIO.command(load(jobs), ToolTarget("/mnt/f", "file", 4 * MIB), {})
+    FIO.command(load(jobs), ToolTarget("/dev/loop9", "device"), {})
 
 
 @pytest.mark.parametrize("place", ["/mnt/f", "/dev/loop9", "../x", "a/b"])

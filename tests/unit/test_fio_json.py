@@ -18,7 +18,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.fio.bins import PERCENTILES, added_up, percentiles
 from iotrial.formats.fio.json_output import FORMAT, parse
 from iotrial.model.measurement import metric
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 
 DATA = Path(__file__).parent.parent / "data" / "fio"
 CASES = sorted(folder.name for folder in DATA.iterdir() if folder.is_dir())
@@ -36,15 +36,15 @@ def report(case: str) -> dict[str, Any]:
     return document
 
 
-def values(parsed: Parsed, job: str = "all") -> dict[str, float]:
+def values(parsed: ParsedOutput, job: str = "all") -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if each.job == job}
 
 
-def doubts(parsed: Parsed) -> dict[str, bool]:
+def doubts(parsed: ParsedOutput) -> dict[str, bool]:
     return {each.check: each.invalid for each in parsed.doubts}
 
 
-def changed(case: str, change: Callable[[dict[str, Any]], None]) -> Parsed:
+def changed(case: str, change: Callable[[dict[str, Any]], None]) -> ParsedOutput:
     """The recording with its first job changed by ``change(job)``."""
     document = report(case)
     change(document["jobs"][0])
@@ -360,7 +360,7 @@ def test_ten_thousand_reports_can_be_read_again_in_seconds() -> None:
     assert fastest < 2e-3
 
 
-def synced() -> Parsed:
+def synced() -> ParsedOutput:
     """A recording of random writes with ``fsync=32``."""
     data = (DATA.parent / "fio-text" / "3.42-fsync-text-and-json.txt").read_bytes()
     return parse(data, "fio.json")

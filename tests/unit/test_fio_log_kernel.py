@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio import log_rows
-from iotrial.formats.fio.log import _LAYOUTS, KINDS, Layout
+from iotrial.formats.fio.log import _LAYOUTS, KINDS, LogLayout
 from iotrial_import.formats import fio_log, fio_log_ios
 from iotrial_import.formats import fio_log_ios as log_kernel
 from iotrial_import.formats.fio_log_ios import PAD, SECONDS, Reader
@@ -25,8 +25,8 @@ from iotrial_import.formats.fio_log_ios import PAD, SECONDS, Reader
 pytest.importorskip("numba", reason="numba, which is optional, is not installed")
 DATA = Path(__file__).parent.parent / "data" / "fio-log"
 LOGS = sorted(path for path in DATA.iterdir() if path.suffix == ".log" and "hist" not in path.name)
-PLAIN = Layout(("time", "value", "direction", "size", "priority"))
-LAYOUTS = [Layout(names) for names in _LAYOUTS]
+PLAIN = LogLayout(("time", "value", "direction", "size", "priority"))
+LAYOUTS = [LogLayout(names) for names in _LAYOUTS]
 LINE = b"%d, %d, 0, 4096, 0\n"
 # At these the number of digits, the bin, the word or what a sum can hold changes.
 EDGES = sorted(
@@ -36,35 +36,35 @@ EDGES = sorted(
 )
 
 
-def reader(layout: Layout, kind: str) -> Reader:
+def reader(layout: LogLayout, kind: str) -> Reader:
     found = fio_log_ios.reader(layout, kind, fio_log_ios.WORTH)
     assert found
     return found
 
 
-def plain(found: tuple[int, fio_log_ios.Ios]) -> dict[str, object]:
+def plain(found: tuple[int, fio_log_ios.IOLog]) -> dict[str, object]:
     shown = asdict(found[1])
     for tally in shown["tallies"].values():
         tally["bins"] = tally["bins"].tolist()
     return {"lines": found[0], **shown}
 
 
-def usual(block: bytes, layout: Layout, kind: str) -> dict[str, object] | None:
+def usual(block: bytes, layout: LogLayout, kind: str) -> dict[str, object] | None:
     """What the usual way finds; None where it finds a line wrong."""
-    table = log_rows.Table(len(layout.names), partial(fio_log_ios.digest, layout, kind))
+    table = log_rows.LogTable(len(layout.names), partial(fio_log_ios.digest, layout, kind))
     try:
         return plain(log_rows._digested(block, table))
-    except (pa.ArrowException, log_rows.Refused):
+    except (pa.ArrowException, log_rows.RowError):
         return None
 
 
-def compiled(block: bytes, layout: Layout, kind: str) -> dict[str, object] | None:
+def compiled(block: bytes, layout: LogLayout, kind: str) -> dict[str, object] | None:
     found = reader(layout, kind)(block, 0, len(block))
     return found and plain(found)
 
 
 @st.composite
-def regular(draw: st.DrawFn) -> tuple[bytes, Layout, str]:
+def regular(draw: st.DrawFn) -> tuple[bytes, LogLayout, str]:
     """A block of lines that the kernel must read."""
     layout, kind = draw(st.sampled_from(LAYOUTS)), draw(st.sampled_from(KINDS))
     comma = draw(st.sampled_from([b", ", b","]))
@@ -90,7 +90,7 @@ def regular(draw: st.DrawFn) -> tuple[bytes, Layout, str]:
 
 
 @st.composite
-def mutated(draw: st.DrawFn) -> tuple[bytes, Layout, str]:
+def mutated(draw: st.DrawFn) -> tuple[bytes, LogLayout, str]:
     """A block with up to three changes; it still ends with a line's end."""
     block, layout, kind = draw(regular())
     for _ in range(draw(st.integers(1, 3))):
@@ -117,7 +117,7 @@ def mutated(draw: st.DrawFn) -> tuple[bytes, Layout, str]:
 @example((b"0, 1999, 0\n0, 2000, 0\n0, 2001, 0\n", LAYOUTS[0], "clat"))  # longer than the job
 @example((b"0, 39, 0\n0, 40, 0\n0, 41, 0\n", LAYOUTS[0], "clat"))
 @example((b"9, 1, 0\n5000, 1, 0\n9, 1, 0\n5000, 1, 0\n9, 1, 0\n", LAYOUTS[0], "clat"))  # two falls
-def test_regular_lines_are_read_and_add_up_to_the_same(case: tuple[bytes, Layout, str]) -> None:
+def test_regular_lines_are_read_and_add_up_to_the_same(case: tuple[bytes, LogLayout, str]) -> None:
     found = compiled(*case)
     assert found is not None
     assert found == usual(*case)
@@ -135,7 +135,7 @@ def test_regular_lines_are_read_and_add_up_to_the_same(case: tuple[bytes, Layout
 @example((b"1, 2, 0, 4096, 0;1, 2, 0, 4096, 0\n", PLAIN, "clat"))
 @example((b"1, 1, 0, 4096, 0\n1, 2, 0, 4096, 0\n", PLAIN, "iops"))
 def test_other_lines_are_read_the_same_or_left_to_the_usual_way(
-    case: tuple[bytes, Layout, str],
+    case: tuple[bytes, LogLayout, str],
 ) -> None:
     found = compiled(*case)
     assert found is None or found == usual(*case)
@@ -144,7 +144,7 @@ def test_other_lines_are_read_the_same_or_left_to_the_usual_way(
 @settings(max_examples=200, deadline=None)
 @given(regular(), st.binary(max_size=40), st.binary(max_size=2 * PAD))
 def test_what_stands_around_a_block_changes_nothing(
-    case: tuple[bytes, Layout, str], before: bytes, after: bytes
+    case: tuple[bytes, LogLayout, str], before: bytes, after: bytes
 ) -> None:
     block, layout, kind = case
     found = reader(layout, kind)(before + block + after, len(before), len(before) + len(block))
@@ -213,7 +213,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     seen: list[bool] = []
     made = fio_log_ios.reader
 
-    def watched(layout: Layout, kind: str, size: int) -> Reader | None:
+    def watched(layout: LogLayout, kind: str, size: int) -> Reader | None:
         read = made(layout, kind, size)
 
         def watching(*place: object) -> object:
@@ -302,10 +302,10 @@ def test_a_log_is_read_by_the_kernel_where_that_is_worth_loading_it() -> None:
 import sys
 from iotrial.formats import formats
 from iotrial_import.formats import fio_log_ios as log_kernel
-from iotrial.formats.fio.log import Layout
+from iotrial.formats.fio.log import LogLayout
 log = formats()["fio-log"]
 log.read(b"1, 2, 0, 4096, 0\\n" * 9, "x_clat.1.log")
-layout = Layout(("time", "value", "direction"))
+layout = LogLayout(("time", "value", "direction"))
 print(log_kernel.reader(layout, "clat", log_kernel.WORTH - 1) is None, "numba" in sys.modules)
 print(log_kernel.reader(layout, "clat", log_kernel.WORTH) is None, "numba" in sys.modules)
 print(log_kernel.reader(layout, "clat", 1) is None)

@@ -15,7 +15,7 @@ from iotrial.formats.fio.jobfile import misread, parse, unwritable
 from iotrial.hosts.local import LocalHost
 from iotrial.look.targets import ready
 from iotrial.model.target import Target
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.load import parse_study
 from iotrial.tools import tool
@@ -45,18 +45,18 @@ def test_a_path_that_fio_would_cut_is_not_passed_on(
     name: str, workload: Workload, kind: Literal["file", "device"]
 ) -> None:
     with pytest.raises(UsageError, match="would open another file than"):
-        FIO.command(workload, Aimed(f"/mnt/x/{name}", kind, 2**20), {})
+        FIO.command(workload, ToolTarget(f"/mnt/x/{name}", kind, 2**20), {})
 
 
 @pytest.mark.parametrize("name", KEPT)
 def test_a_path_that_only_looks_odd_is_passed_on(name: str) -> None:
-    made = FIO.command(load(rw="read"), Aimed(f"/mnt/x/{name}", "file", 2**20), {})
+    made = FIO.command(load(rw="read"), ToolTarget(f"/mnt/x/{name}", "file", 2**20), {})
     assert f"--filename=/mnt/x/{name}".replace(":", "\\:") in made.argv
 
 
 @pytest.mark.parametrize("name", CUT)
 def test_what_stands_before_our_own_folder_is_not_cut(name: str) -> None:
-    made = FIO.command(load(rw="read"), Aimed(f"/mnt/{name}", "directory", 2**20), {})
+    made = FIO.command(load(rw="read"), ToolTarget(f"/mnt/{name}", "directory", 2**20), {})
     assert f"--directory=/mnt/{name}/iotrial-fio/data" in made.argv
 
 
@@ -103,16 +103,16 @@ def test_fio_does_not_stand_in_where_its_job_file_would_name_other_files(folder:
     with pytest.raises(UsageError, match="would load other files"):
         IOZONE.command(
             Workload("w", "iozone", (*own.options, ("stand_in", "fio"))),
-            Aimed(folder, "directory"), {},
+            ToolTarget(folder, "directory"), {},
         )  # fmt: skip
-    IOZONE.command(own, Aimed(folder, "directory"), {})
+    IOZONE.command(own, ToolTarget(folder, "directory"), {})
 
 
 @pytest.mark.parametrize("name", ["vict;new", "vict#", " vict", "$jobname"])
 def test_fio_does_not_stand_in_beside_a_file_whose_name_it_would_change(name: str) -> None:
     workload = Workload("w", "iozone", (("size", "1m"), ("stand_in", "fio")))
     with pytest.raises(UsageError, match="would load other files"):
-        IOZONE.command(workload, Aimed(f"/mnt/{name}", "file", 2**20), {})
+        IOZONE.command(workload, ToolTarget(f"/mnt/{name}", "file", 2**20), {})
 
 
 def test_a_job_file_can_name_less_than_a_command_line() -> None:
@@ -243,7 +243,9 @@ def test_the_same_option_with_another_value_does(option: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("value", ["write:8", "wait_before:4", "write,wait_after:16"])
 def test_sync_file_range_is_words_and_a_number(value: str) -> None:
-    argv = FIO.command(load(rw="write", sync_file_range=value), Aimed("/f", "file", 2**20), {}).argv
+    argv = FIO.command(
+        load(rw="write", sync_file_range=value), ToolTarget("/f", "file", 2**20), {}
+    ).argv
     assert f"--sync_file_range={value}" in argv
 
 

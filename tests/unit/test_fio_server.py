@@ -11,19 +11,19 @@ import pytest
 from iotrial.errors import RefusedError, StudyError, ToolMissing
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import barrier
-from iotrial.execute.load.load import Watch
-from iotrial.execute.load.served import Client, check_paths, check_served, through
+from iotrial.execute.load.load import LoadWatch
+from iotrial.execute.load.served import ToolClient, check_paths, check_served, through
 from iotrial.formats.fio import jobfile
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Aimed, Load
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import Load, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.load import parse_study
 from iotrial.tools.fio import TOOL
 
-DEVICE = Aimed("/dev/loop7", "device")
+DEVICE = ToolTarget("/dev/loop7", "device")
 FACTS = {"cpus": 4.0, "memory": 2.0**34, "io_uring": 1.0}
 STUDY = """
 [targets.disk]
@@ -116,7 +116,7 @@ def test_what_a_client_can_be_told_is_not_refused() -> None:
 @pytest.mark.parametrize("path", ["/mnt/a;b", "/mnt/a#1", "/mnt/${HOME}"])
 def test_a_target_that_no_job_file_can_name_is_refused(path: str) -> None:
     workload = load(rw="read")
-    aim = Aim(Target("disk", "file", path=path), path, "", None)
+    aim = PreparedTarget(Target("disk", "file", path=path), path, "", None)
     study = a_study(workload)
     with pytest.raises(RefusedError, match="cannot name"):
         check_paths(study, {"disk": aim})
@@ -222,8 +222,8 @@ def test_another_version_than_that_of_the_host_is_refused(
 def test_a_server_that_does_not_begin_to_listen_is_a_load_that_failed_and_says_why(
     tmp_path: Path,
 ) -> None:
-    client = Client(TOOL, tmp_path, Load(("true",)), "fio.sock", "socket/fio.sock")
-    watch = Watch(10.0, lambda _elapsed: None, Interruption())
+    client = ToolClient(TOOL, tmp_path, Load(("true",)), "fio.sock", "socket/fio.sock")
+    watch = LoadWatch(10.0, lambda _elapsed: None, Interruption())
     words = ("sh", "-c", "echo fio: bind: no >&2; exit 3")
     ended = through([client])(LocalHost(), words, folder=tmp_path, token="t0", watch=watch)  # noqa: S106 (no secret)
     assert ended.exit != 0

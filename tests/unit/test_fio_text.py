@@ -15,7 +15,7 @@ from iotrial.formats.fio import json_output as fio_json
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
 from iotrial_import.formats.fio_text import FORMAT
-from iotrial_import.formats.fio_text_lines import Spelling
+from iotrial_import.formats.fio_text_lines import FioSpelling
 
 DATA = Path(__file__).parent.parent / "data" / "fio-text"
 RECORDED = sorted(DATA.glob("*.txt"))
@@ -320,7 +320,7 @@ def test_quoting_time_stamps_and_colours_are_passed_over(before: str) -> None:
 def test_a_shortened_number_stands_for_a_span(
     *, old: bool, version: tuple[int, int], printed: tuple[str, str], low: float, high: float
 ) -> None:
-    span = Spelling(old=old, version=version).count(*printed)
+    span = FioSpelling(old=old, version=version).count(*printed)
     assert (span.low, span.high) == pytest.approx((low, high))
 
 

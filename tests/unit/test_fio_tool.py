@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.tool import Aimed, Gate, Reach
+from iotrial.model.tool import LoadAccess, LoadBarrier, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import fio_options as rules
 from iotrial.tools import tool, tools
@@ -20,7 +20,7 @@ from iotrial.tools.fio import TOOL
 from iotrial.tools.fio_options import duration, option_table, spelled
 
 DATA = Path(__file__).parent.parent / "data" / "fio"
-DEVICE = Aimed("/dev/loop7", "device")
+DEVICE = ToolTarget("/dev/loop7", "device")
 FACTS = {"cpus": 4.0, "memory": 2.0**34, "io_uring": 1.0}
 
 
@@ -32,7 +32,7 @@ def job(text: str, **options: OptionValue) -> Workload:
     return Workload("load", "fio", tuple(options.items()), text)
 
 
-def command(workload: Workload, aimed: Aimed = DEVICE, **facts: float) -> set[str]:
+def command(workload: Workload, aimed: ToolTarget = DEVICE, **facts: float) -> set[str]:
     return set(TOOL.command(workload, aimed, {**FACTS, **facts}).argv)
 
 
@@ -40,7 +40,7 @@ def complaints(workload: Workload) -> dict[str, str]:
     return dict(TOOL.check(workload, FACTS))
 
 
-GATE = Gate("every", "first")
+GATE = LoadBarrier("every", "first")
 
 
 @pytest.mark.parametrize(
@@ -124,14 +124,14 @@ def test_without_io_uring_the_engine_is_libaio() -> None:
 
 
 def test_targets_become_filename_directory_and_size() -> None:
-    words = command(load(rw="read"), Aimed("/mnt/a:b/file", "file", 2**20))
+    words = command(load(rw="read"), ToolTarget("/mnt/a:b/file", "file", 2**20))
     assert {r"--filename=/mnt/a\:b/file", "--size=1048576"} <= words
     assert "--allow_file_create=0" not in words
-    words = command(load(rw="read", numjobs=4), Aimed("/mnt/x", "directory", 2**20))
+    words = command(load(rw="read", numjobs=4), ToolTarget("/mnt/x", "directory", 2**20))
     assert {"--directory=/mnt/x/iotrial-fio/data", "--size=262144"} <= words
-    assert "--size=1m" in command(load(rw="read", size="1m"), Aimed("/mnt/x", "directory"))
+    assert "--size=1m" in command(load(rw="read", size="1m"), ToolTarget("/mnt/x", "directory"))
     with pytest.raises(UsageError, match="needs a size in directory /mnt/x"):
-        command(load(rw="read"), Aimed("/mnt/x", "directory"))
+        command(load(rw="read"), ToolTarget("/mnt/x", "directory"))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_workload_whose_name_means_something_to_fio_is_refused(name: str) -> N
 def test_reach_says_whether_a_load_reads_and_writes(
     options: dict[str, OptionValue], *, reads: bool, writes: bool
 ) -> None:
-    assert TOOL.reach(load(**options)) == Reach(reads, writes)
+    assert TOOL.reach(load(**options)) == LoadAccess(reads, writes)
 
 
 def test_reach_names_every_file_and_command_of_a_job_file() -> None:
@@ -215,7 +215,7 @@ write_lat_log=here
 ioengine=external:/tmp/x.so
 mem=mmaphuge:/mnt/huge
 """
-    assert TOOL.reach(job(text)) == Reach(
+    assert TOOL.reach(job(text)) == LoadAccess(
         reads=True,
         writes=True,
         paths=("/dev/a", "/dev/b:c", "/dev/d", "/root/log", "/mnt/huge"),
@@ -281,7 +281,7 @@ def test_a_job_that_fio_names_files_after_holds_no_slash(name: str) -> None:
 
 
 def test_files_that_a_job_file_names_in_a_directory_are_left_there() -> None:
-    aimed = Aimed("/mnt/x", "directory", 2**20)
+    aimed = ToolTarget("/mnt/x", "directory", 2**20)
     text = "[a]\ndirectory=/mnt/x\nnumjobs=2\n[b]\nfilename=/mnt/x/b:/mnt/xy/c\n"
     left = ("/mnt/x/a.0.0", "/mnt/x/a.1.0", "/mnt/x/b")
     assert [each.path for each in TOOL.leaves(job(text), aimed, {})] == list(left)
@@ -331,7 +331,7 @@ def test_a_load_lasts_as_long_as_it_says(options: dict[str, OptionValue], second
 
 
 def test_without_a_runtime_a_load_lasts_as_long_as_a_slow_disk_needs() -> None:
-    file = Aimed("/mnt/x", "file", 2**30)
+    file = ToolTarget("/mnt/x", "file", 2**30)
     assert TOOL.seconds(load(rw="read", bs="1m"), file) > 30
     assert TOOL.seconds(load(rw="randread"), file) > TOOL.seconds(load(rw="read"), file)
     assert TOOL.seconds(load(rw="read", size="10%"), file) < 10
@@ -385,7 +385,7 @@ def test_any_options_are_refused_with_reasons_or_become_words(
     workload = load(**options)
     if TOOL.check(workload, FACTS):
         return
-    for word in TOOL.command(workload, Aimed("/f", "file", 2**20), FACTS).argv[1:]:
+    for word in TOOL.command(workload, ToolTarget("/f", "file", 2**20), FACTS).argv[1:]:
         assert re.match(r"--[a-z_-]+=", word)
     TOOL.reach(workload)
     assert TOOL.seconds(workload, DEVICE) > 0
@@ -412,7 +412,7 @@ def test_the_table_holds_every_option_this_fio_has() -> None:
 )
 def test_binary_sizes_mean_what_they_say(option: str, said: str, passed: str) -> None:
     workload = Workload("w", "fio", (("rw", "randread"), ("runtime", "1s"), (option, said)))
-    argv = TOOL.command(workload, Aimed("/dev/loop9", "device", 2**26), {"cpus": 2}).argv
+    argv = TOOL.command(workload, ToolTarget("/dev/loop9", "device", 2**26), {"cpus": 2}).argv
     assert f"--{option}={passed}" in argv
 
 
@@ -447,7 +447,7 @@ def test_the_target_may_stand_in_for_the_devices_of_a_job_file() -> None:
     assert TOOL.reach(job(LUNS)).paths == ("/dev/mapper/one", "/dev/mapper/two")
     workload = job(LUNS, filename="target")
     assert complaints(workload) == {}
-    assert TOOL.reach(workload) == Reach(reads=True, writes=True)
+    assert TOOL.reach(workload) == LoadAccess(reads=True, writes=True)
     asked = TOOL.command(workload, DEVICE, FACTS)
     assert "--filename=/dev/loop7" in asked.argv
     ((name, content),) = asked.files

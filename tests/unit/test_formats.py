@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.formats import formats
-from iotrial.model.recording import Format, Recording
+from iotrial.model.recording import Recording, RecordingFormat
 from iotrial_import.files import HEAD, recognised
-from iotrial_import.legend import Run
+from iotrial_import.legend import ImportedRun
 from iotrial_import.plausible import impossible
 
 DATA = Path(__file__).parents[1] / "data"
@@ -49,7 +49,7 @@ RECORDINGS = [
 FORMATS = list(formats().values())
 
 
-def read(each: Format, data: bytes, name: str) -> tuple[tuple[Recording, ...], str]:
+def read(each: RecordingFormat, data: bytes, name: str) -> tuple[tuple[Recording, ...], str]:
     """The runs, whose numbers are all finite; or why there is none."""
     try:
         found = each.read(data, name)
@@ -79,7 +79,7 @@ def test_every_format_has_a_recording() -> None:
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_a_format_has_a_name_and_a_title(each: Format) -> None:
+def test_a_format_has_a_name_and_a_title(each: RecordingFormat) -> None:
     assert each.name == each.name.lower()
     assert each.title
 
@@ -87,14 +87,18 @@ def test_a_format_has_a_name_and_a_title(each: Format) -> None:
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 @given(data=st.one_of(st.binary(max_size=400), st.text(max_size=400).map(str.encode)))
 @settings(max_examples=60)
-def test_what_is_no_result_is_an_error_that_names_the_file(each: Format, data: bytes) -> None:
+def test_what_is_no_result_is_an_error_that_names_the_file(
+    each: RecordingFormat, data: bytes
+) -> None:
     found, refused = read(each, data, "some-file")
     assert found or "some-file" in refused
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
 @pytest.mark.parametrize("path", RECORDINGS[::17], ids=short)
-def test_a_format_reads_its_own_files_and_refuses_the_others(each: Format, path: Path) -> None:
+def test_a_format_reads_its_own_files_and_refuses_the_others(
+    each: RecordingFormat, path: Path
+) -> None:
     data = path.read_bytes()
     mine = recognised(data[:HEAD], path.name).name == each.name
     found, refused = read(each, data, path.name)
@@ -103,7 +107,7 @@ def test_a_format_reads_its_own_files_and_refuses_the_others(each: Format, path:
 
 
 @pytest.mark.parametrize("each", FORMATS, ids=lambda each: each.name)
-def test_one_byte_again_and_again_keeps_no_recogniser_busy(each: Format) -> None:
+def test_one_byte_again_and_again_keeps_no_recogniser_busy(each: RecordingFormat) -> None:
     """It takes 0.04 s at most; where an expression looks again from each place, 22 s."""
     for unit in (*b"\t\n\r\x00 !\"#%'()*+,-./0129:;<=>?@[]_aAe{|}\x7f\xff", b"\r\n", b"1;", b"0,"):
         began = time.thread_time()
@@ -191,7 +195,7 @@ def test_no_damaged_recording_gives_a_traceback_a_hang_or_an_impossible_value() 
             wrong.append(f"{short(path)}: {time.thread_time() - began:.0f} s")
         tried += 1
         for number, run in enumerate(runs):
-            doubted = list(impossible(Run(path.name, run, {}, block=number)))
+            doubted = list(impossible(ImportedRun(path.name, run, {}, block=number)))
             if not doubted and (what := incoherent(run)):
                 wrong.append(f"{short(path)}: {what}")
     assert not wrong, f"seed {seed}, of {tried}:\n" + "\n".join(wrong)

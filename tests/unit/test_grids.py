@@ -21,10 +21,10 @@ from iotrial.cli.main import status
 from iotrial.judgement import judge
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.stats.grid import additivity
 from iotrial.stats.paired import RESAMPLES, bootstrap
-from iotrial.stats.pairs import Cell
+from iotrial.stats.pairs import RunCell
 from iotrial.store import open_results
 
 DEPTHS, JOBS = (1, 2, 4, 8, 16, 32), (1, 2, 4, 8, 16, 32)
@@ -93,11 +93,11 @@ def compared(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
     return json.loads(capsys.readouterr().out)
 
 
-def seen(folder: Path) -> View:
+def seen(folder: Path) -> ReportView:
     return view(judge(open_results(folder)))
 
 
-def on_terminal(shown: View, width: int = 80) -> str:
+def on_terminal(shown: ReportView, width: int = 80) -> str:
     console = Console(width=width, force_terminal=False, color_system=None)
     with console.capture() as capture:
         console.print(verdict_table(shown))
@@ -288,11 +288,11 @@ def test_two_factors_that_move_together_are_no_grid(
 # -- the test of additivity --------------------------------------------------------------------
 
 
-def cells(logs: np.ndarray) -> dict[tuple[str, str], Cell]:
+def cells(logs: np.ndarray) -> dict[tuple[str, str], RunCell]:
     """Of an array (rows, columns, sessions)."""
     names = [f"day {n}" for n in range(logs.shape[2])]
     return {
-        (f"{row}", f"{column}"): Cell(logs=list(logs[row, column]), sessions=names)
+        (f"{row}", f"{column}"): RunCell(logs=list(logs[row, column]), sessions=names)
         for row in range(logs.shape[0])
         for column in range(logs.shape[1])
     }

@@ -14,17 +14,17 @@ from test_guard import SHELLS
 from iotrial.errors import OwedError
 from iotrial.execute.settings.debris import file_debt, unmake
 from iotrial.execute.settings.guard import guard_argv
-from iotrial.execute.settings.journal import MadeDebt, open_journal, sessions
-from iotrial.execute.settings.restore import Payment, forget, pay, restore
+from iotrial.execute.settings.journal import ResourceUndo, open_journal, sessions
+from iotrial.execute.settings.restore import RestoreReport, forget, pay, restore
 from iotrial.execute.targets.trees import make_tree, plan_tree
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
-from iotrial.model.target import Mounting
+from iotrial.model.target import MountSpec
 
 HERE = LocalHost()
-Payer = Callable[[MadeDebt], str]
+Payer = Callable[[ResourceUndo], str]
 
 
 @pytest.fixture(params=[pytest.param((), id="python"), *SHELLS])
@@ -33,11 +33,11 @@ def payer(request: pytest.FixtureRequest, tmp_path: Path) -> Payer:
     shell: tuple[str, ...] = request.param
     folder = tmp_path / "state" / "journal.d"
 
-    def paid(debt: MadeDebt) -> str:
+    def paid(debt: ResourceUndo) -> str:
         journal = open_journal(HERE, str(folder), {"token": "T0"})
         journal.owe_made(debt)
         if not shell:
-            payment = Payment()
+            payment = RestoreReport()
             (session,) = sessions(HERE, str(folder))
             pay(HERE, session, payment)
             return "".join(payment.owed)
@@ -110,10 +110,10 @@ def test_a_file_is_removed_where_it_was_made_and_nowhere_else(
 # What is unmounted, on the pretended machine.
 
 
-@pytest.mark.parametrize("ours", [None, Mounting("/dev/fakedata", "ext4")], ids=["theirs", "ours"])
+@pytest.mark.parametrize("ours", [None, MountSpec("/dev/fakedata", "ext4")], ids=["theirs", "ours"])
 @pytest.mark.parametrize("what", ["file", "tree"])
 def test_what_lies_on_an_unmounted_file_system_is_not_taken_for_what_lies_under_it(
-    what: str, ours: Mounting | None
+    what: str, ours: MountSpec | None
 ) -> None:
     host = FakeHost()
     path = f"{EXT4}/ours"
@@ -122,7 +122,7 @@ def test_what_lies_on_an_unmounted_file_system_is_not_taken_for_what_lies_under_
         host.machine.put(path, b"ours")
     else:
         plan = plan_tree(host, path, "t", ours)
-        debt = MadeDebt("tree", plan.as_dict())
+        debt = ResourceUndo("tree", plan.as_dict())
         make_tree(host, plan)
     host.run(["umount", EXT4])
     theirs = path if what == "file" else f"{path}/thesis"
@@ -145,31 +145,33 @@ def test_a_backing_file_on_what_is_not_mounted_is_owed_and_not_taken_for_gone(
     file = f"{tmp_path}/iotrial-t-0.img"
     Path(file).write_text("ours")
     plan = {"target": "t", "file": file, "size": 4, "number": 30999}
-    assert f"nothing is mounted on {tmp_path}" in payer(MadeDebt("loop", {**plan, "on": tmp_path}))
+    assert f"nothing is mounted on {tmp_path}" in payer(
+        ResourceUndo("loop", {**plan, "on": tmp_path})
+    )
     assert Path(file).exists()
 
 
 # Whatever one debt is up against, the others are paid, and a person can get out.
 
 
-def never(number: int) -> MadeDebt:
-    return MadeDebt("command", {"name": f"never {number}", "0": "false"})
+def never(number: int) -> ResourceUndo:
+    return ResourceUndo("command", {"name": f"never {number}", "0": "false"})
 
 
 NO = {"file": "/mnt/no/f", "below": "/mnt/no", "on": "/mnt/no"}
 LOOP = {"target": "t", "file": "/x", "size": 1, "number": 1}
 HOPELESS = {
     "a command that fails": never(1),
-    "a program that is not there": MadeDebt("command", {"name": "x", "0": "nosuch"}),
-    "a kind of another version": MadeDebt("portal", {"name": "x"}),
-    "a tree without its plan": MadeDebt("tree", {"tree": "/var/tmp/x"}),
-    "a loop that is not ours": MadeDebt("loop", LOOP),
-    "a loop without its plan": MadeDebt("loop", {"file": "/x"}),
-    "a process without a word": MadeDebt("process", {"pidfile": "/run/x.pid", "word": ""}),
-    "a file without a name": MadeDebt("file", {}),
-    "a mount without a point": MadeDebt("mount", {}),
-    "a file on what is not mounted": MadeDebt("file", NO),
-    "one that cannot be mounted": MadeDebt("file", {**NO, "source": "/dev/no", "type": "no"}),
+    "a program that is not there": ResourceUndo("command", {"name": "x", "0": "nosuch"}),
+    "a kind of another version": ResourceUndo("portal", {"name": "x"}),
+    "a tree without its plan": ResourceUndo("tree", {"tree": "/var/tmp/x"}),
+    "a loop that is not ours": ResourceUndo("loop", LOOP),
+    "a loop without its plan": ResourceUndo("loop", {"file": "/x"}),
+    "a process without a word": ResourceUndo("process", {"pidfile": "/run/x.pid", "word": ""}),
+    "a file without a name": ResourceUndo("file", {}),
+    "a mount without a point": ResourceUndo("mount", {}),
+    "a file on what is not mounted": ResourceUndo("file", NO),
+    "one that cannot be mounted": ResourceUndo("file", {**NO, "source": "/dev/no", "type": "no"}),
 }
 
 
@@ -180,9 +182,9 @@ def test_one_debt_that_cannot_be_paid_keeps_no_other_from_it_and_can_be_given_up
     host.machine.put("/var/tmp/last", b"x")
     journal = open_journal(host, journal_folder(host), {"token": "t"})
     for debt in (
-        MadeDebt("file", {"file": "/var/tmp/first"}),
+        ResourceUndo("file", {"file": "/var/tmp/first"}),
         HOPELESS[case],
-        MadeDebt("file", {"file": "/var/tmp/last"}),
+        ResourceUndo("file", {"file": "/var/tmp/last"}),
     ):
         journal.owe_made(debt)
     with pytest.raises(OwedError, match=r"given up, each\b.*restore --forget") as owed:

@@ -24,19 +24,19 @@ from iotrial.errors import HostError, LockedError
 from iotrial.execute.settings.debris import KINDS
 from iotrial.execute.settings.guard import guard_argv, guarded, locked, script
 from iotrial.execute.settings.journal import (
-    MadeDebt,
-    SettingsDebt,
+    ResourceUndo,
+    SettingsUndo,
     line,
     open_journal,
     sealed,
     sessions,
 )
-from iotrial.execute.settings.restore import Payment, in_words, pay, read_reports
+from iotrial.execute.settings.restore import RestoreReport, in_words, pay, read_reports
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import lock_path
-from iotrial.model.step import ABSENT, Act, Probe
-from iotrial.model.target import Identity
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.step import ABSENT, Change, Probe
+from iotrial.model.target import DeviceIdentity
+from iotrial.model.tunable import FormerValue, Setting
 
 SHELLS = [
     pytest.param(
@@ -48,7 +48,7 @@ SHELLS = [
 ]
 HERE = LocalHost()
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-DEVICE = SettingsDebt("", None, ())
+DEVICE = SettingsUndo("", None, ())
 
 
 @dataclass
@@ -74,9 +74,11 @@ class Place:
     def report(self) -> str:
         return (self.folder / "T0.restored").read_text()
 
-    def owe(self, *values: Owed, made: Sequence[MadeDebt] = (), boot: str = BOOT) -> None:
+    def owe(
+        self, *values: FormerValue, made: Sequence[ResourceUndo] = (), boot: str = BOOT
+    ) -> None:
         journal = open_journal(HERE, str(self.folder), {"token": "T0", "boot_id": boot})
-        journal.owe_settings(SettingsDebt("", None, values))
+        journal.owe_settings(SettingsUndo("", None, values))
         for debt in made:
             journal.owe_made(debt)
 
@@ -119,9 +121,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     return Place(tmp_path, request.param)
 
 
-def writes(path: str, value: str, pick: str = "text") -> Owed:
-    return Owed(
-        Setting("", Path(path).name, value), Probe(path), (Act("write", path=path, data=value),)
+def writes(path: str, value: str, pick: str = "text") -> FormerValue:
+    return FormerValue(
+        Setting("", Path(path).name, value), Probe(path), (Change("write", path=path, data=value),)
     )
 
 
@@ -165,17 +167,17 @@ def test_every_kind_of_act_is_done(place: Place) -> None:
     here = Probe(added, pick="whole", absent=ABSENT)
     say = ("cat", ran)
     place.owe(
-        Owed(Setting("", "s", odd), Probe(kept, pick="whole"), (Act("save", kept, odd),)),
-        Owed(Setting("", "r", ABSENT), here, (Act("remove", added),)),
-        Owed(
+        FormerValue(Setting("", "s", odd), Probe(kept, pick="whole"), (Change("save", kept, odd),)),
+        FormerValue(Setting("", "r", ABSENT), here, (Change("remove", added),)),
+        FormerValue(
             Setting("", "n", "x"),
             Probe(gone, pick="whole", absent=ABSENT),
-            (Act("save", gone, "x"),),
+            (Change("save", gone, "x"),),
         ),
-        Owed(
+        FormerValue(
             Setting("", "c", "1 2"),
             Probe(argv=say),
-            (Act("run", argv=("sh", "-c", 'echo "$1" "$2" >"$0"', ran, "1", "2")),),
+            (Change("run", argv=("sh", "-c", 'echo "$1" "$2" >"$0"', ran, "1", "2")),),
         ),
     )
     place.fire()
@@ -206,10 +208,10 @@ def test_an_order_that_only_works_later_is_found(place: Place) -> None:
     low, high = place.file("low", "9"), place.file("high", "9")
     check = 'test "$(cat "$1")" = 1 && printf 1 >"$0"'
     place.owe(
-        Owed(
+        FormerValue(
             Setting("", "high", "1"),
             Probe(high),
-            (Act("run", argv=("sh", "-c", check, high, low)),),
+            (Change("run", argv=("sh", "-c", check, high, low)),),
         ),
         writes(low, "1"),
     )
@@ -221,7 +223,7 @@ def test_an_order_that_only_works_later_is_found(place: Place) -> None:
 def test_a_device_that_is_another_one_keeps_what_it_has(place: Place) -> None:
     file, wwid = place.file("a", "new"), place.file("wwid", "naa.6  \n")
     place.owe()
-    identity = Identity("loop-control", "1:1", 5, (("wwid", "naa.5"),))
+    identity = DeviceIdentity("loop-control", "1:1", 5, (("wwid", "naa.5"),))
     place.add(line("device", "", "", wwid, "naa.5") + _value(file, "old"))
     assert identity.ids
     place.fire()
@@ -310,13 +312,13 @@ def test_what_was_made_is_removed_from_the_last_to_the_first(place: Place) -> No
     add = ["sh", "-c", 'echo "$1" >>"$0"', str(order)]
     place.owe(
         made=[
-            MadeDebt("command", {"name": "last", **_numbered([*add, "last"])}),
-            MadeDebt("folder", {"folder": str(folder)}),
-            MadeDebt("file", {"file": str(file)}),
-            MadeDebt("process", {"pidfile": str(pidfile), "word": "sleep 7373"}),
-            MadeDebt("command", {"name": "first", **_numbered([*add, "first one"])}),
-            MadeDebt("folder", {"folder": str(place.root / "never made")}),
-            MadeDebt("by-hand", {"name": "cable", "was": "in", **_numbered(["echo", " in"])}),
+            ResourceUndo("command", {"name": "last", **_numbered([*add, "last"])}),
+            ResourceUndo("folder", {"folder": str(folder)}),
+            ResourceUndo("file", {"file": str(file)}),
+            ResourceUndo("process", {"pidfile": str(pidfile), "word": "sleep 7373"}),
+            ResourceUndo("command", {"name": "first", **_numbered([*add, "first one"])}),
+            ResourceUndo("folder", {"folder": str(place.root / "never made")}),
+            ResourceUndo("by-hand", {"name": "cable", "was": "in", **_numbered(["echo", " in"])}),
         ]
     )
     place.fire()
@@ -338,12 +340,12 @@ def test_what_cannot_be_removed_is_owed(place: Place) -> None:
     (full / "in it").mkdir(parents=True)
     place.owe(
         made=[
-            MadeDebt("folder", {"folder": str(full)}),
-            MadeDebt("command", _numbered(["false"])),
-            MadeDebt("by-hand", {"name": "cable", "was": "in", **_numbered(["echo", "out"])}),
-            MadeDebt("process", {"pidfile": "/nowhere", "word": ""}),
-            MadeDebt("loop", {"target": "t", "file": "/etc/passwd", "size": 1, "number": 1}),
-            MadeDebt("spaceship", {"name": "x"}),
+            ResourceUndo("folder", {"folder": str(full)}),
+            ResourceUndo("command", _numbered(["false"])),
+            ResourceUndo("by-hand", {"name": "cable", "was": "in", **_numbered(["echo", "out"])}),
+            ResourceUndo("process", {"pidfile": "/nowhere", "word": ""}),
+            ResourceUndo("loop", {"target": "t", "file": "/etc/passwd", "size": 1, "number": 1}),
+            ResourceUndo("spaceship", {"name": "x"}),
         ]
     )
     place.fire()
@@ -355,7 +357,7 @@ def test_what_cannot_be_removed_is_owed(place: Place) -> None:
 
 def test_a_process_that_is_another_one_lives_on(place: Place) -> None:
     pidfile = place.file("pid", f"{os.getpid()}\n")
-    place.owe(made=[MadeDebt("process", {"pidfile": pidfile, "word": "no word of ours"})])
+    place.owe(made=[ResourceUndo("process", {"pidfile": pidfile, "word": "no word of ours"})])
     place.fire()
     assert not Path(pidfile).exists()
     assert not place.journal.exists()
@@ -425,7 +427,7 @@ def test_it_acts_when_no_sign_of_life_comes_for_the_lease(place: Place) -> None:
 
 def test_signals_do_not_keep_it_from_its_work(place: Place) -> None:
     file = place.file("a", "new")
-    slow = Owed(Setting("", "slow", "x"), Probe(argv=("sleep", "0.3")), ())
+    slow = FormerValue(Setting("", "slow", "x"), Probe(argv=("sleep", "0.3")), ())
     place.owe(slow, writes(file, "old"))
     process = place.start()
     signals = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE)
@@ -483,7 +485,7 @@ def test_it_waits_for_the_lock_and_looks_again(place: Place) -> None:
 def test_a_program_that_a_restore_starts_does_not_keep_the_lock(place: Place) -> None:
     file = place.file("a", "new")
     start = ("sh", "-c", 'printf old >"$0"; sleep 3 & echo $! >"$0.pid"', file)
-    place.owe(Owed(Setting("", "a", "old"), Probe(file), (Act("run", argv=start),)))
+    place.owe(FormerValue(Setting("", "a", "old"), Probe(file), (Change("run", argv=start),)))
     place.fire()
     assert not place.journal.exists()
     with LocalHost().lock(str(place.lock)):
@@ -604,7 +606,7 @@ TEXTS = st.text("ab |\\\n'$-é%", max_size=6)
 
 
 @st.composite
-def owed_values(draw: st.DrawFn) -> list[Owed]:
+def owed_values(draw: st.DrawFn) -> list[FormerValue]:
     """Values of files below ROOT, with acts that may hinder each other or be refused."""
     found = []
     for name in draw(st.lists(st.sampled_from(NAMES), unique=True, min_size=1)):
@@ -619,27 +621,27 @@ def owed_values(draw: st.DrawFn) -> list[Owed]:
             else Probe(argv=("cat", path), pick=pick, absent=absent)  # type: ignore[arg-type]
         )
         durable = draw(st.booleans())
-        found.append(Owed(Setting("", name, value), probe, tuple(acts), durable))
+        found.append(FormerValue(Setting("", name, value), probe, tuple(acts), durable))
     return found
 
 
-def _acts(value: str) -> st.SearchStrategy[Act]:
+def _acts(value: str) -> st.SearchStrategy[Change]:
     path = st.sampled_from([f"ROOT/{name}" for name in (*NAMES, "sub/d")])
     data = st.sampled_from([value, "other"])
     copy = st.tuples(path, path).map(lambda p: ("sh", "-c", 'cat "$0" >"$1"', *p))
     return st.one_of(
-        st.builds(Act, st.just("write"), path, data),
-        st.builds(Act, st.just("save"), path, data),
-        st.builds(Act, st.just("remove"), path),
-        st.builds(Act, st.just("run"), argv=copy),
+        st.builds(Change, st.just("write"), path, data),
+        st.builds(Change, st.just("save"), path, data),
+        st.builds(Change, st.just("remove"), path),
+        st.builds(Change, st.just("run"), argv=copy),
     )
 
 
-def _placed(owed: Owed, root: Path) -> Owed:
+def _placed(owed: FormerValue, root: Path) -> FormerValue:
     def at(word: str) -> str:
         return word.replace("ROOT", str(root))
 
-    return Owed(
+    return FormerValue(
         owed.setting,
         Probe(
             at(owed.probe.path),
@@ -647,7 +649,7 @@ def _placed(owed: Owed, root: Path) -> Owed:
             owed.probe.pick,
             absent=owed.probe.absent,
         ),
-        tuple(Act(a.kind, at(a.path), a.data, tuple(map(at, a.argv))) for a in owed.acts),
+        tuple(Change(a.kind, at(a.path), a.data, tuple(map(at, a.argv))) for a in owed.acts),
         owed.durable,
     )
 
@@ -671,7 +673,7 @@ def _tree(root: Path) -> dict[str, bytes]:
 def test_python_and_the_shell_leave_the_same_tree(
     shell: tuple[str, ...],
     tmp_path_factory: pytest.TempPathFactory,
-    owed: list[Owed],
+    owed: list[FormerValue],
     there: dict[str, str],
     boot: str,
     torn: bytes,
@@ -683,14 +685,14 @@ def test_python_and_the_shell_leave_the_same_tree(
         root.mkdir()
         for name, content in there.items():
             (root / name).write_text(content)
-        made = [MadeDebt("file", {"file": str(root / "made")})]
+        made = [ResourceUndo("file", {"file": str(root / "made")})]
         (root / "made").write_text("x")
         place.owe(*(_placed(each, root) for each in owed), made=made, boot=boot)
         with place.journal.open("ab") as journal:
             journal.write(torn)
         if twin == "python":
             (session,) = sessions(HERE, str(place.folder))
-            pay(HERE, session, Payment())
+            pay(HERE, session, RestoreReport())
         else:
             place.fire()
         trees.append((_tree(root), place.journal.exists()))

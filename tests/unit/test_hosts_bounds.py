@@ -12,11 +12,11 @@ import pytest
 
 from iotrial.errors import HostError, printable
 from iotrial.hosts import bounds, connection, ssh
-from iotrial.hosts.agent import Request
+from iotrial.hosts.agent import AgentRequest
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.process import watching
 from iotrial.hosts.ssh import SSHHost
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Probe, Read
 
 GROWTH = 64 << 10
 """KiB of memory that an endless answer may take."""
@@ -91,7 +91,7 @@ ASKS: dict[str, Callable[[SSHHost], object]] = {
     "list": lambda host: host.list("/proc"),
     "run": lambda host: host.run(["true"], timeout=0.3),
     "write": lambda host: host.write("/dev/null", b"x"),
-    "batch": lambda host: host.batch([Look(Probe("/proc/version")), Look(Probe("/proc/a b"))]),
+    "batch": lambda host: host.batch([Read(Probe("/proc/version")), Read(Probe("/proc/a b"))]),
 }
 
 
@@ -124,7 +124,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         monkeypatch.setattr(connection, "GREETS_WITHIN", 1.0)
         monkeypatch.setattr(connection, "ENDS_WITHIN", 0.3)
         monkeypatch.setattr("iotrial.hosts.agent.PATIENCE", 0.5)
-        monkeypatch.setattr(Request.__init__, "__defaults__", (0.5,))
+        monkeypatch.setattr(AgentRequest.__init__, "__defaults__", (0.5,))
         monkeypatch.setattr(ssh, "STARTS_WITHIN", 1.0)
         monkeypatch.setattr("iotrial.hosts.process.READY_WITHIN", 1.0)
 

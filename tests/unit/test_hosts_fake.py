@@ -15,11 +15,11 @@ import pytest
 from iotrial.errors import FileRefused
 from iotrial.execute.load.barrier import together
 from iotrial.hosts.fake import CrashHow, FakeHost, HostCrashed
-from iotrial.hosts.fake.disk import DISKS, Disk, index
+from iotrial.hosts.fake.disk import DISKS, FakeDisk, index
 from iotrial.hosts.fake.fio import bin_of
-from iotrial.hosts.fake.machine import Lasting
+from iotrial.hosts.fake.machine import StaticFiles
 from iotrial.hosts.steps import look
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Probe, Read
 
 QUEUE = "/sys/block/fake0/queue"
 FIO = ("fio", "--output-format=json+", "--output=fio.json", "--name=one", "--filename=/dev/fake0")
@@ -237,7 +237,7 @@ def test_a_power_cut_loses_what_was_not_synced() -> None:
 
 def test_a_name_can_become_another_disk() -> None:
     host = FakeHost()
-    host.replace_disk("fake0", Disk("fake0", (240, 0), serial="OTHER"))
+    host.replace_disk("fake0", FakeDisk("fake0", (240, 0), serial="OTHER"))
     assert text(host, "/sys/block/fake0/serial") == "OTHER"
 
 
@@ -423,7 +423,7 @@ def test_control_files_whose_names_last_have_the_same_names_after_each_write() -
     machine = FakeHost().machine
     for part in machine.parts.values():
         before = part.controls()
-        if not isinstance(before, Lasting):
+        if not isinstance(before, StaticFiles):
             continue
         known = before.folders
         for path, control in list(before.items()):
@@ -439,7 +439,7 @@ def test_a_batch_answers_as_single_reads_do() -> None:
     host = FakeHost()
     paths = [f"{QUEUE}/{name}" for name in ("scheduler", "nr_requests", "none_such", "iosched")]
     paths += ["/sys/block/fake0/device/timeout", "/sys/block/fake0/device", "/proc/stat", "/etc"]
-    answers = host.batch([Look(Probe(path)) for path in paths])
+    answers = host.batch([Read(Probe(path)) for path in paths])
     assert answers == tuple(look(host, Probe(path)) for path in paths)
     assert {answer.errno for answer in answers} == {0, errno.ENOENT, errno.EISDIR}
 
@@ -471,7 +471,7 @@ def test_what_is_known_of_a_disk_is_of_that_disk_and_its_scheduler() -> None:
     host, other = FakeHost(), FakeHost()
 
     def said(of: FakeHost, path: str) -> bytes:
-        return of.batch([Look(Probe(path))])[0].raw
+        return of.batch([Read(Probe(path))])[0].raw
 
     knob = "/sys/block/fake0/queue/iosched/read_expire"
     host.write("/sys/block/fake0/queue/scheduler", b"mq-deadline")
@@ -480,7 +480,7 @@ def test_what_is_known_of_a_disk_is_of_that_disk_and_its_scheduler() -> None:
     assert not said(host, knob)
     for path in ("/sys/block/fake0/serial", "/sys/block/fake0/wwid", "/sys/block/fake0/none"):
         assert said(host, path) == said(other, path)
-    other.replace_disk("fake0", Disk("fake0", (240, 0), serial="ANOTHER"))
+    other.replace_disk("fake0", FakeDisk("fake0", (240, 0), serial="ANOTHER"))
     assert said(other, "/sys/block/fake0/serial") == b"ANOTHER\n"
     assert not said(other, "/sys/block/fake0/wwid")
     assert said(host, "/sys/block/fake0/serial") == b"FAKE0000\n"

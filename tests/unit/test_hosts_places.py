@@ -4,7 +4,7 @@ import pytest
 
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import (
-    Places,
+    StateFolders,
     holder,
     journal_folder,
     lock_path,
@@ -42,7 +42,7 @@ def test_lock_and_journal_have_their_places(
 def test_a_host_is_asked_who_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOTRIAL_STATE", raising=False)
     host = FakeHost()
-    assert state_places(host) == Places(
+    assert state_places(host) == StateFolders(
         "/run/iotrial/lock", "/var/lib/iotrial/journal.d", "/var/lib/iotrial/files"
     )
     monkeypatch.setenv("IOTRIAL_STATE", "/s")

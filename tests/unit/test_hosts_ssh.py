@@ -26,8 +26,8 @@ from iotrial.hosts.agent import (
     written,
 )
 from iotrial.hosts.login import destination
-from iotrial.hosts.ssh import Told, results
-from iotrial.model.step import Act, Hold, Look, Probe
+from iotrial.hosts.ssh import BufferedResponse, results
+from iotrial.model.step import Change, Ensure, Probe, Read
 
 SHELLS = [
     pytest.param(
@@ -57,8 +57,8 @@ def test_half_a_request_does_nothing(shell: tuple[str, ...], tmp_path: Path) -> 
     """A link that is cut in the middle of ``write 128`` must not write 12."""
     file = tmp_path / "file"
     file.write_bytes(b"60\n")
-    act = Act("write", str(file), "128")
-    request = encoded(batch("box", [Hold(Probe(str(file)), "128", (act,))], SIGN).text)
+    act = Change("write", str(file), "128")
+    request = encoded(batch("box", [Ensure(Probe(str(file)), "128", (act,))], SIGN).text)
     begin = settled(tmp_path)
     for end in range(0, len(request) - 2, 3):
         heard(shell, begin + request[:end])
@@ -100,9 +100,9 @@ def test_a_mark_has_the_name_of_a_variable(name: str) -> None:
 def test_nothing_of_a_request_is_left_unquoted() -> None:
     odd = "$(touch /never) `x` ; 'a\" \n"
     probe = Probe(odd, key=odd, absent=odd)
-    acts = tuple(Act(kind, odd, odd, (odd, odd)) for kind in ("write", "save", "remove", "run"))
+    acts = tuple(Change(kind, odd, odd, (odd, odd)) for kind in ("write", "save", "remove", "run"))
     requests = [
-        batch("box", [Look(probe), Hold(probe, odd, acts), Look(Probe(argv=(odd,)))], SIGN).text,
+        batch("box", [Read(probe), Ensure(probe, odd, acts), Read(Probe(argv=(odd,)))], SIGN).text,
         run((odd, odd), odd.encode(), 1.0).text,
         marks((), {"A": odd}),
         f"{written(odd, odd.encode())}\n{saved(odd, b'x', private=True)}\n{appended(odd, b'')}",
@@ -171,5 +171,5 @@ def test_what_comes_back_from_a_load_stays_in_its_folder() -> None:
 
 
 def test_an_answer_is_as_long_as_it_says() -> None:
-    told = Told(b"1 5\na\nb\0c\n0 0\n\n")
+    told = BufferedResponse(b"1 5\na\nb\0c\n0 0\n\n")
     assert (text_of(told), text_of(told)) == ((1, b"a\nb\0c"), (0, b""))

@@ -12,7 +12,7 @@ from iotrial.formats import formats
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
 from iotrial_import.files import HEAD, recognised
-from iotrial_import.legend import Run
+from iotrial_import.legend import ImportedRun
 from iotrial_import.plausible import impossible
 
 DATA = Path(__file__).parents[1] / "data"
@@ -37,7 +37,7 @@ def said(**changed: float) -> list[str]:
         Measurement(name, value, UNITS.get(name.rpartition(".")[2], "s"))
         for name, value in values.items()
     )
-    found = list(impossible(Run("f", Recording("fio", "read", measured), {})))
+    found = list(impossible(ImportedRun("f", Recording("fio", "read", measured), {})))
     assert all(doubt.invalid for doubt in found)
     return [doubt.what for doubt in found]
 
@@ -76,7 +76,7 @@ def test_a_bound_is_no_value() -> None:
         Measurement("read.clat.max", 60.0, "s"),
         Measurement("read.clat.p99.9", 16.7, "s", censored="high"),
     )
-    assert not list(impossible(Run("f", Recording("fio", "read", measured), {})))
+    assert not list(impossible(ImportedRun("f", Recording("fio", "read", measured), {})))
 
 
 RECORDED = [
@@ -101,7 +101,9 @@ def test_no_recording_of_any_tool_is_held_to_be_impossible() -> None:
             continue
         known.add(each.name)
         wrong += [
-            (path.name, doubt.what) for run in runs for doubt in impossible(Run(path.name, run, {}))
+            (path.name, doubt.what)
+            for run in runs
+            for doubt in impossible(ImportedRun(path.name, run, {}))
         ]
     assert known > {"fio-json", "fio-text", "fio-terse", "fio-log", "ior", "elbencho"}
     assert known <= set(formats())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.tool import Aimed, Parsed, Tool, inside
+from iotrial.model.tool import ParsedOutput, Tool, ToolTarget, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.bonnie import TOOL as BONNIE
 from iotrial.tools.dd import TOOL as DD
@@ -18,11 +18,11 @@ from iotrial.tools.iperf3 import TOOL as IPERF3
 from iotrial.tools.listing import TOOL as LISTING
 
 FACTS = {"cpus": 4.0, "memory": 2.0**33}
-FOLDER = Aimed("/mnt/fake-ext4", "directory", 0)
-DISK = Aimed("/dev/fake0", "device", 2**30)
+FOLDER = ToolTarget("/mnt/fake-ext4", "directory", 0)
+DISK = ToolTarget("/dev/fake0", "device", 2**30)
 
 Options = dict[str, OptionValue]
-LOADS: list[tuple[Tool, Options, Aimed, set[str]]] = [
+LOADS: list[tuple[Tool, Options, ToolTarget, set[str]]] = [
     (BONNIE, {"size": "1G", "files": 64}, FOLDER, {"write.bw", "seek.rate", "create.seq.rate"}),
     (BONNIE, {"size": "1G", "files": 0, "fast": True}, FOLDER, {"rewrite.bw", "read.bw"}),
     (BONNIE, {"size": 0, "files": 64}, FOLDER, {"create.random.rate", "delete.seq.rate"}),
@@ -43,7 +43,9 @@ LOADS: list[tuple[Tool, Options, Aimed, set[str]]] = [
 ]
 
 
-def executed(tool: Tool, options: Options, aimed: Aimed, folder: Path, seed: int = 1) -> Parsed:
+def executed(
+    tool: Tool, options: Options, aimed: ToolTarget, folder: Path, seed: int = 1
+) -> ParsedOutput:
     """The load on a pretended machine, as its own parser reads it."""
     host = FakeHost(seed=seed)
     for name in ("iotrial-bonnie", "iotrial-listing"):
@@ -64,7 +66,7 @@ def ids() -> list[str]:
 
 @pytest.mark.parametrize(("tool", "options", "aimed", "wanted"), LOADS, ids=ids())
 def test_the_parser_of_a_tool_reads_what_its_imitation_says(
-    tool: Tool, options: Options, aimed: Aimed, wanted: set[str], tmp_path: Path
+    tool: Tool, options: Options, aimed: ToolTarget, wanted: set[str], tmp_path: Path
 ) -> None:
     parsed = executed(tool, options, aimed, tmp_path / "a")
     measured = {each.metric: each.value for each in parsed.measurements if each.job == "all"}

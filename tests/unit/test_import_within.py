@@ -11,7 +11,7 @@ import pytest
 
 from iotrial.errors import FormatError
 from iotrial_import.files import read, unquoted
-from iotrial_import.legend import Legend, Original
+from iotrial_import.legend import ImportMap, OriginalFile
 
 DATA = Path(__file__).parents[1] / "data"
 RESULTS = [
@@ -30,12 +30,12 @@ WARNINGS = b"".join(
 )
 
 
-def told(here: Path, name: str, data: bytes) -> Original:
+def told(here: Path, name: str, data: bytes) -> OriginalFile:
     (here / name).write_bytes(data)
-    return read(name, here / name, Legend())
+    return read(name, here / name, ImportMap())
 
 
-def numbers(found: Original) -> list[object]:
+def numbers(found: OriginalFile) -> list[object]:
     return [
         (each.workload, each.treatment, [(m.metric, m.job, m.value) for m in each.measurements])
         for each in found.recordings
@@ -74,7 +74,7 @@ def test_a_large_log_is_not_read_whole_to_be_recognised(tmp_path: Path) -> None:
         file.truncate(3 * 2**30)  # no more is on the disk
     began = time.thread_time()
     with pytest.raises(FormatError, match="no format knows"):
-        read("messages", log, Legend())
+        read("messages", log, ImportMap())
     assert time.thread_time() - began < 20
 
 
@@ -211,5 +211,5 @@ def test_nothing_again_and_again_keeps_an_import_busy(unit: bytes, tmp_path: Pat
     (tmp_path / "f").write_bytes(unit * (200_000 // len(unit)))
     began = time.thread_time()
     with pytest.raises(FormatError):
-        read("f", tmp_path / "f", Legend())
+        read("f", tmp_path / "f", ImportMap())
     assert time.thread_time() - began < 10

@@ -17,8 +17,8 @@ from iotrial.cli.main import status
 from iotrial.errors import StudyError
 from iotrial.hosts.login import destination
 from iotrial.plan.ansible import MOST_HOSTS, spread
-from iotrial.plan.available import Offer
-from iotrial.plan.host_entry import MOST_BYTES, Entry
+from iotrial.plan.available import HostCapabilities
+from iotrial.plan.host_entry import MOST_BYTES, InventoryHost
 from iotrial.plan.inventory import from_ansible, from_ssh_config, recorded
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.schema import InventoryTable
@@ -319,7 +319,7 @@ def test_any_bytes_give_hosts_or_an_error_that_names_the_file(raw: bytes) -> Non
         assert error.file == "f"  # noqa: PT017
 
 
-def check(found: tuple[Entry, ...]) -> None:
+def check(found: tuple[InventoryHost, ...]) -> None:
     for each in found:
         words = shlex.split(each.ssh)
         assert not words or not words[-1].startswith("-")
@@ -353,7 +353,7 @@ def test_results_keep_what_the_inventory_came_to(tmp_path: Path) -> None:
     (tmp_path / "hosts.ini").write_text(INI)
     (tmp_path / "study.toml").write_text(STUDY)
     study = load_study(tmp_path / "study.toml")
-    create(tmp_path / "results", study, Offer())
+    create(tmp_path / "results", study, HostCapabilities())
     (tmp_path / "hosts.ini").unlink()
     again = open_results(tmp_path / "results").study
     assert again.hosts == study.hosts

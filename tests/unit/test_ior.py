@@ -15,7 +15,7 @@ from iotrial.formats.ior import parse as parse_ior
 from iotrial.formats.mdtest import FORMAT as MDTEST
 from iotrial.formats.mdtest import parse as parse_mdtest
 from iotrial.model.measurement import metric
-from iotrial.model.recording import Format, Recording
+from iotrial.model.recording import Recording, RecordingFormat
 from iotrial.plan.sense import known_metric
 from iotrial_import.files import recognised
 from iotrial_import.formats.io500 import FORMAT as IO500
@@ -26,7 +26,7 @@ RECORDED = [path for kind in ("ior", "mdtest") for path in sorted((DATA / kind).
 MIB = 2.0**20
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: Path) -> RecordingFormat:
     return {"ior": IOR, "mdtest": MDTEST}[path.parent.name]
 
 

@@ -11,7 +11,7 @@ import pytest
 from iotrial.errors import FormatError, UsageError
 from iotrial.execute.preflight import remedy
 from iotrial.formats.iozone import FORMAT
-from iotrial.model.tool import Aimed, Parsed
+from iotrial.model.tool import ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric
 from iotrial.tools import executed, tool
@@ -20,7 +20,7 @@ from iotrial.tools.iozone import OPERATIONS, TOOL
 
 DATA = Path(__file__).parent.parent / "data" / "iozone"
 FACTS = {"cpus": 2.0, "memory": 2.0**33}
-FOLDER = Aimed("/mnt/t", "directory")
+FOLDER = ToolTarget("/mnt/t", "directory")
 real = pytest.mark.skipif(
     not shutil.which("iozone"),
     reason="iozone is not installed: package iozone3 of Debian's component non-free",
@@ -36,19 +36,19 @@ def complaints(workload: Workload) -> dict[str, str]:
     return dict(TOOL.check(workload, FACTS))
 
 
-def values(found: Parsed) -> dict[str, float]:
+def values(found: ParsedOutput) -> dict[str, float]:
     return {each.metric: each.value for each in found.measurements if each.job == "all"}
 
 
-def checks(found: Parsed) -> set[str]:
+def checks(found: ParsedOutput) -> set[str]:
     return {doubt.check for doubt in found.doubts}
 
 
-def words(workload: Workload, aimed: Aimed = FOLDER) -> str:
+def words(workload: Workload, aimed: ToolTarget = FOLDER) -> str:
     return " ".join(TOOL.command(workload, aimed, FACTS).argv)
 
 
-def run(folder: Path, workload: Workload, aimed: Aimed) -> Parsed:
+def run(folder: Path, workload: Workload, aimed: ToolTarget) -> ParsedOutput:
     made = TOOL.command(workload, aimed, FACTS)
     for name, content in made.files:
         (folder / name).write_bytes(content)
@@ -76,7 +76,7 @@ def test_one_stream_has_one_file_and_auto_mode_every_record() -> None:
 
 def test_a_file_as_the_target_is_left_alone() -> None:
     """IOzone would put another file in its place."""
-    aimed = Aimed("/srv/disk.img", "file", 2**20)
+    aimed = ToolTarget("/srv/disk.img", "file", 2**20)
     assert words(load(threads=2, operations="write", each=True), aimed) == (
         "iozone -R -s 512k -r 4k -i 0 -C -t 2 -F /srv/disk.img.iozone.0 /srv/disk.img.iozone.1"
     )
@@ -112,9 +112,10 @@ def test_what_cannot_be_done_is_said_beforehand(
 
 
 @pytest.mark.parametrize(
-    ("aimed", "said"), [(Aimed("/dev/loop7", "device"), "is a device"), (FOLDER, "needs a size")]
+    ("aimed", "said"),
+    [(ToolTarget("/dev/loop7", "device"), "is a device"), (FOLDER, "needs a size")],
 )
-def test_a_target_that_cannot_be_is_refused(aimed: Aimed, said: str) -> None:
+def test_a_target_that_cannot_be_is_refused(aimed: ToolTarget, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         TOOL.command(load(threads=2), aimed, FACTS)
 
@@ -184,7 +185,7 @@ def test_a_real_run_is_read_whole_and_agrees_with_its_reports(tmp_path: Path) ->
     target.mkdir()
     operations = "0,1,2,3,4,5,6,7"
     workload = load(size="2m", record="64k", operations=operations, excel=True, cpu=True)
-    found = run(tmp_path, workload, Aimed(str(target), "directory"))
+    found = run(tmp_path, workload, ToolTarget(str(target), "directory"))
     rates = {name.removesuffix(".bw") for name in values(found) if name.endswith(".bw")}
     assert len(rates) == 13
     assert {"backward_read", "record_rewrite", "refread"} <= rates
@@ -194,7 +195,7 @@ def test_a_real_run_is_read_whole_and_agrees_with_its_reports(tmp_path: Path) ->
 
 @real
 def test_a_real_auto_run_is_one_number_over_all_its_records(tmp_path: Path) -> None:
-    aimed = Aimed(str(tmp_path / "disk.img"), "file", 2**20)
+    aimed = ToolTarget(str(tmp_path / "disk.img"), "file", 2**20)
     (tmp_path / "disk.img").write_bytes(b"mine")
     found = run(tmp_path, load(auto=True, operations="write,read"), aimed)
     jobs = {each.job for each in found.measurements}
@@ -217,7 +218,7 @@ def test_fio_in_its_place_runs_the_same_phases_and_is_labelled(
     options: dict[str, OptionValue] = {"threads": threads} if threads else {}
     workload = load(stand_in="fio", size="2m", record="16k", operations=phases, **options)
     assert not complaints(workload)
-    found = run(tmp_path, workload, Aimed(str(target), "directory"))
+    found = run(tmp_path, workload, ToolTarget(str(target), "directory"))
     assert "stand-in" in checks(found)
     assert "one-after-another" not in checks(found)
     numbers = values(found)

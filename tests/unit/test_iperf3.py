@@ -13,7 +13,7 @@ from iotrial.formats import formats
 from iotrial.formats.iperf3 import FORMAT, parse
 from iotrial.model.measurement import metric
 from iotrial.model.recording import Recording
-from iotrial.model.tool import Aimed
+from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric
 from iotrial.tools import tool
@@ -23,7 +23,7 @@ from mutants import mutants
 DATA = Path(__file__).parent.parent / "data" / "iperf3"
 RECORDED = sorted(path for path in DATA.iterdir() if path.suffix in (".json", ".txt"))
 WHOLE = [path.read_bytes() for path in RECORDED if "refused" not in path.name]
-FOLDER = Aimed("/mnt/x", "directory")
+FOLDER = ToolTarget("/mnt/x", "directory")
 LINK = Workload("load", "iperf3", (("server", "there"),))
 
 
@@ -283,7 +283,7 @@ def test_a_link_has_a_direction_and_no_device() -> None:
     assert (back.reads, back.writes) == (True, False)
     assert (both.reads, both.writes) == (True, True)
     with pytest.raises(UsageError, match="measures a link and no device"):
-        TOOL.command(LINK, Aimed("/dev/x", "device"), {})
+        TOOL.command(LINK, ToolTarget("/dev/x", "device"), {})
     assert TOOL.seconds(load(time=30, omit=2), FOLDER) == pytest.approx(35)
 
 

@@ -13,8 +13,8 @@ from iotrial.errors import OwedError, RefusedError
 from iotrial.execute.settings.debris import KINDS
 from iotrial.execute.settings.journal import (
     Journal,
-    MadeDebt,
-    SettingsDebt,
+    ResourceUndo,
+    SettingsUndo,
     fields,
     line,
     open_journal,
@@ -24,22 +24,22 @@ from iotrial.execute.settings.journal import (
 )
 from iotrial.execute.settings.restore import forget, restore
 from iotrial.hosts.fake import FakeHost
-from iotrial.model.step import PICKS, Act, Probe
-from iotrial.model.target import Identity
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.step import PICKS, Change, Probe
+from iotrial.model.target import DeviceIdentity
+from iotrial.model.tunable import FormerValue, Setting
 
 FOLDER = "/j"
 OPEN = line("open", "3", "t", "", "1.5", "/r", "s")
 WORDS = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=12)
 ACTS = st.builds(
-    Act,
+    Change,
     st.sampled_from(["write", "save", "remove", "run"]),
     WORDS,
     WORDS,
     st.lists(WORDS, max_size=3).map(tuple),
 )
 OWED = st.builds(
-    Owed,
+    FormerValue,
     st.builds(Setting, st.just("sda"), WORDS, WORDS),
     st.builds(
         Probe, WORDS, st.lists(WORDS, max_size=3).map(tuple), st.sampled_from(PICKS), WORDS, WORDS
@@ -49,9 +49,9 @@ OWED = st.builds(
 )
 
 
-def owed(name: str, value: str, device: str = "sda") -> Owed:
-    probe, act = Probe(f"/sys/{name}"), Act("write", f"/sys/{name}", value)
-    return Owed(Setting(device, name, value), probe, (act,))
+def owed(name: str, value: str, device: str = "sda") -> FormerValue:
+    probe, act = Probe(f"/sys/{name}"), Change("write", f"/sys/{name}", value)
+    return FormerValue(Setting(device, name, value), probe, (act,))
 
 
 def settings(*values: tuple[str, str], device: str = "sda") -> bytes:
@@ -59,7 +59,7 @@ def settings(*values: tuple[str, str], device: str = "sda") -> bytes:
     host = FakeHost()
     journal = open_journal(host, "/j", {"token": "t"})
     former = tuple(owed(name, value, device) for name, value in values)
-    journal.owe_settings(SettingsDebt(device, None, former))
+    journal.owe_settings(SettingsUndo(device, None, former))
     return host.read(journal.path).split(b"\n", 1)[1].rpartition(b"whole|")[0]
 
 
@@ -71,16 +71,16 @@ def test_any_text_comes_back_from_a_line(words: list[str]) -> None:
 
 
 @given(st.lists(OWED, max_size=4, unique_by=lambda each: each.setting.tunable))
-def test_every_debt_comes_back_whole(values: list[Owed]) -> None:
+def test_every_debt_comes_back_whole(values: list[FormerValue]) -> None:
     host = FakeHost()
     journal = open_journal(host, "/j", {"token": "t", "boot_id": "b", "at": 2.5, "study": "s|"})
-    identity = Identity("sda", "8:0", 512, (("wwid", "naa.5"),))
-    debt = SettingsDebt("sda", identity, tuple(values), (("/sys/x", "a b"),))
+    identity = DeviceIdentity("sda", "8:0", 512, (("wwid", "naa.5"),))
+    debt = SettingsUndo("sda", identity, tuple(values), (("/sys/x", "a b"),))
     journal.owe_settings(debt)
-    journal.owe_made(MadeDebt("file", {"file": "/a=b"}))
+    journal.owe_made(ResourceUndo("file", {"file": "/a=b"}))
     (session,) = sessions(host, "/j")
     assert session.settings == ((debt,) if values else ())
-    assert session.made == (MadeDebt("file", {"file": "/a=b"}),)
+    assert session.made == (ResourceUndo("file", {"file": "/a=b"}),)
     assert (session.boot_id, session.opened, session.study) == ("b", 2.5, "s|")
     assert session.damage == ()
 
@@ -117,12 +117,12 @@ def whole() -> tuple[FakeHost, Journal, bytes]:
     host = FakeHost()
     journal = open_journal(host, FOLDER, {"token": "t", "at": 2.5, "study": "s"})
     lasting = replace(owed("kernel.x", "1", ""), durable=True)
-    journal.owe_settings(SettingsDebt("", None, (owed("vm.x", "1", ""), lasting)))
-    identity = Identity("sda", "8:0", 512, (("wwid", "naa.5"),))
+    journal.owe_settings(SettingsUndo("", None, (owed("vm.x", "1", ""), lasting)))
+    identity = DeviceIdentity("sda", "8:0", 512, (("wwid", "naa.5"),))
     value = owed("queue.scheduler", "none")
-    journal.owe_settings(SettingsDebt("sda", identity, (value,), (("/sys/x", "a b"),)))
+    journal.owe_settings(SettingsUndo("sda", identity, (value,), (("/sys/x", "a b"),)))
     for kind in KINDS:
-        journal.owe_made(MadeDebt(kind, {"file": "/a=b", "name": kind}))
+        journal.owe_made(ResourceUndo(kind, {"file": "/a=b", "name": kind}))
     return host, journal, host.read(journal.path)
 
 
@@ -167,7 +167,7 @@ def test_a_journal_of_another_format_keeps_no_other_from_being_paid() -> None:
     host.save(journal.path, OPEN.replace(b"|3|", b"|4|", 1) + data)
     host.machine.put("/var/tmp/x", b"x")
     other = open_journal(host, FOLDER, {"token": "u"})
-    other.owe_made(MadeDebt("file", {"file": "/var/tmp/x"}))
+    other.owe_made(ResourceUndo("file", {"file": "/var/tmp/x"}))
     with pytest.raises(OwedError, match=r"format 4 is not known.*with the version") as owed:
         restore(host, FOLDER)
     assert len(owed.value.owed) == 1
@@ -203,11 +203,11 @@ def test_what_cannot_be_written_leaves_what_was(code: int) -> None:
     host, journal, data = whole()
     host.refuse[f"{FOLDER}/*"] = code
     with pytest.raises(RefusedError, match="nothing is changed without it"):
-        journal.owe_made(MadeDebt("file", {"file": "/x"}))
+        journal.owe_made(ResourceUndo("file", {"file": "/x"}))
     host.refuse.clear()
     assert host.read(journal.path) == data
     journal.check(*host.batch([journal.look]))
-    journal.owe_made(MadeDebt("file", {"file": "/y"}))
+    journal.owe_made(ResourceUndo("file", {"file": "/y"}))
     (session,) = sessions(host, FOLDER)
     assert [debt.plan["file"] for debt in session.made[-2:]] == ["/x", "/y"]
 
@@ -225,6 +225,6 @@ def test_before_more_is_owed_the_file_is_looked_at(how: str) -> None:
     host, journal, _ = whole()
     SPOILT[how](host, journal.path)
     with pytest.raises(OwedError, match=f"{journal.path} was {how}") as lost:
-        journal.owe_made(MadeDebt("file", {"file": "/x"}))
+        journal.owe_made(ResourceUndo("file", {"file": "/x"}))
     assert set(lost.value.owed) == set(journal.describe())
     assert len(lost.value.owed) == 3 + len(KINDS)

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
-from iotrial_lint.conflicts import Conflict, conflicts
+from iotrial_lint.conflicts import SettingConflict, conflicts
 from iotrial_lint.parsers import kind_of, parsed
-from iotrial_lint.rule import Sheet
+from iotrial_lint.rule import ConfigFile
 
-SWAP = Entry("sysctl.vm.swappiness", "10")
-QUEUE = Entry("queue.scheduler", "bfq", "sda", (("wwid", "naa.1"),))
-MODULE = Entry("module.lpfc.lpfc_hba_queue_depth", "64")
+SWAP = KeptSetting("sysctl.vm.swappiness", "10")
+QUEUE = KeptSetting("queue.scheduler", "bfq", "sda", (("wwid", "naa.1"),))
+MODULE = KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64")
 
 
-def sheet(path: str, text: str) -> Sheet:
+def sheet(path: str, text: str) -> ConfigFile:
     kind = kind_of(path)
     assert kind is not None
     return parsed(kind, text.encode(), path)
 
 
-def found(entry: Entry, *sheets: Sheet, writers: tuple[str, ...] = ()) -> tuple[Conflict, ...]:
+def found(
+    entry: KeptSetting, *sheets: ConfigFile, writers: tuple[str, ...] = ()
+) -> tuple[SettingConflict, ...]:
     profile = Profile("mine", (entry,))
     return conflicts(profile.entries, export(profile).files, sheets, writers)
 
@@ -68,7 +70,7 @@ def test_modprobe_and_the_active_tuned_profile_are_looked_at() -> None:
 
 def test_programs_that_set_knobs_are_named_for_the_knobs_they_set() -> None:
     at_work = ("irqbalance (pid 7)", "sshd (pid 8)")
-    irq = Entry("irq.affinity", "1", "33", (("of", "nvme0q1"),))
+    irq = KeptSetting("irq.affinity", "1", "33", (("of", "nvme0q1"),))
     (said,) = found(irq, writers=at_work)
     assert said.who == "irqbalance (pid 7)"
     assert found(SWAP, writers=at_work) == ()

@@ -14,7 +14,7 @@ import pytest
 from iotrial.errors import OwedError, RefusedError
 from iotrial.execute.keep.keeping import ASIDE, SAVED, aside, edited, former_file
 from iotrial.execute.settings.guard import guard_argv
-from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.journal import SettingsUndo, open_journal
 from iotrial.execute.settings.restore import boot_id, restore
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
@@ -104,7 +104,7 @@ def begin(tmp_path: Path) -> tuple[LocalHost, NativeFile, Path]:
 def owe(host: LocalHost, each: NativeFile, books: Path) -> None:
     header = {"boot_id": boot_id(host), "token": "t"}
     journal = open_journal(host, str(books), header)
-    debt = SettingsDebt("", None, (former_file(host, each, ()),))
+    debt = SettingsUndo("", None, (former_file(host, each, ()),))
     journal.owe_settings(debt)
 
 

@@ -18,31 +18,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError, UsageError
-from iotrial.keep.entry import Entry, problem, way_problem
+from iotrial.keep.entry import KeptSetting, problem, way_problem
 from iotrial.keep.native import NativeFile, export, formats
 from iotrial.keep.profile import Profile, parse, to_toml
 
 Said = list[tuple[str, ...]]
 
-DISK = Entry("queue.scheduler", "bfq", "sda", (("wwid", "naa.600508b1001c"),))
+DISK = KeptSetting("queue.scheduler", "bfq", "sda", (("wwid", "naa.600508b1001c"),))
 SERIAL = replace(DISK, ids=(("serial", "S1"),))
 MODEL = replace(DISK, ids=(("model", "FAST"), ("vendor", "ACME")))
-SYSCTL = Entry("sysctl.vm.swappiness", "10")
-MODULE = Entry("module.lpfc.lpfc_hba_queue_depth", "64")
-NIC = Entry("net.ring_rx", "64", "eth0", (("address", "52:54:00:00:00:01"),))
-MOUNT = Entry("mount.rsize", "65536", "/mnt", (("options", "rw,rsize=1048576,hard"),))
-IRQ = Entry("irq.affinity", "5-7", "33", (("of", "nvme0q1"),))
-GOOD: dict[str, tuple[Entry, ...]] = {
-    "cmdline": (MODULE, Entry("mm.thp", "never")),
+SYSCTL = KeptSetting("sysctl.vm.swappiness", "10")
+MODULE = KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64")
+NIC = KeptSetting("net.ring_rx", "64", "eth0", (("address", "52:54:00:00:00:01"),))
+MOUNT = KeptSetting("mount.rsize", "65536", "/mnt", (("options", "rw,rsize=1048576,hard"),))
+IRQ = KeptSetting("irq.affinity", "5-7", "33", (("of", "nvme0q1"),))
+GOOD: dict[str, tuple[KeptSetting, ...]] = {
+    "cmdline": (MODULE, KeptSetting("mm.thp", "never")),
     "irq": (IRQ,),
     "link": (NIC,),
     "modprobe": (MODULE,),
     "mount": (MOUNT,),
-    "multipath": (Entry("multipath.path_selector", "queue-length"),),
+    "multipath": (KeptSetting("multipath.path_selector", "queue-length"),),
     "nmcli": (NIC,),
     "sysctl": (SYSCTL,),
-    "tmpfiles": (Entry("mm.thp", "never"), Entry("cpu.governor", "performance", "cpu0")),
-    "tuned": (SYSCTL, DISK, NIC, MODULE, Entry("mm.thp", "never"), replace(DISK, ids=())),
+    "tmpfiles": (
+        KeptSetting("mm.thp", "never"),
+        KeptSetting("cpu.governor", "performance", "cpu0"),
+    ),
+    "tuned": (SYSCTL, DISK, NIC, MODULE, KeptSetting("mm.thp", "never"), replace(DISK, ids=())),
     "udev": (DISK, SERIAL, MODEL, replace(DISK, ids=())),
 }
 EVIL = (
@@ -285,7 +288,7 @@ def options_of(found: list[tuple[str, Said]]) -> set[str]:
     return set(row[2].split(","))
 
 
-def fields(entry: Entry) -> list[tuple[str, str, Callable[[str], Entry]]]:
+def fields(entry: KeptSetting) -> list[tuple[str, str, Callable[[str], KeptSetting]]]:
     """(name, its text, the entry with another one)."""
     ids = dict(entry.ids)
     return [
@@ -305,7 +308,7 @@ def fields(entry: Entry) -> list[tuple[str, str, Callable[[str], Entry]]]:
 
 
 def check(
-    form: str, entry: Entry, change: tuple[str, str, str], found: list[tuple[str, Said]]
+    form: str, entry: KeptSetting, change: tuple[str, str, str], found: list[tuple[str, Said]]
 ) -> None:
     """What was found holds the text of ``change`` (field, old text, text) where it belongs."""
     name, old, text = change

@@ -10,20 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import UsageError
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.fleet import exports
 from iotrial.keep.native import export, formats
 from iotrial.keep.native.mount import escaped
 from iotrial.keep.native.udev import assigned, pattern
 from iotrial.keep.profile import Profile
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 
 WWID = (("wwid", "naa.600508b1001c"),)
 NIC = (("address", "52:54:00:00:00:01"),)
 NFS = (("options", "rw,relatime,vers=4.2,rsize=1048576,hard"),)
 
 
-def texts(*entries: Entry, names: tuple[str, ...] = ()) -> dict[str, str]:
+def texts(*entries: KeptSetting, names: tuple[str, ...] = ()) -> dict[str, str]:
     """Path → the lines of the file that are no comments."""
     return {
         each.path: "".join(
@@ -34,13 +34,14 @@ def texts(*entries: Entry, names: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def test_a_kernel_parameter_goes_to_sysctl_d() -> None:
-    found = texts(Entry("sysctl.net.ipv4.tcp_rmem", "4096 87380 16777216"))
+    found = texts(KeptSetting("sysctl.net.ipv4.tcp_rmem", "4096 87380 16777216"))
     assert found == {"/etc/sysctl.d/99-iotrial-p.conf": "net.ipv4.tcp_rmem = 4096 87380 16777216\n"}
 
 
 def test_a_disk_is_found_by_its_wwn_and_its_scheduler_is_written_first() -> None:
     (text,) = texts(
-        Entry("queue.nr_requests", "64", "sda", WWID), Entry("queue.scheduler", "bfq", "sda", WWID)
+        KeptSetting("queue.nr_requests", "64", "sda", WWID),
+        KeptSetting("queue.scheduler", "bfq", "sda", WWID),
     ).values()
     match = 'SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", ATTRS{wwid}=="naa.600508b1001c", '
     assert text.splitlines()[1:-1] == [
@@ -62,7 +63,7 @@ def test_a_disk_is_found_by_its_wwn_and_its_scheduler_is_written_first() -> None
 def test_a_disk_is_found_by_the_surest_thing_there_is(
     ids: tuple[tuple[str, str], ...], match: str
 ) -> None:
-    exported = export(Profile("p", (Entry("queue.scheduler", "bfq", "sda", ids),)))
+    exported = export(Profile("p", (KeptSetting("queue.scheduler", "bfq", "sda", ids),)))
     assert match in exported.files[0].text
     assert bool(exported.files[0].notes) is (not ids), "a name that moves is said"
 
@@ -84,9 +85,9 @@ def test_a_module_gets_one_line_and_the_initramfs_is_spoken_of() -> None:
     profile = Profile(
         "p",
         (
-            Entry("module.lpfc.lpfc_hba_queue_depth", "64"),
-            Entry("module.lpfc.lpfc_lun_queue_depth", "32"),
-            Entry("nfs.tcp_slot_table_entries", "128"),
+            KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64"),
+            KeptSetting("module.lpfc.lpfc_lun_queue_depth", "32"),
+            KeptSetting("nfs.tcp_slot_table_entries", "128"),
         ),
     )
     (file,) = export(profile).files
@@ -98,17 +99,18 @@ def test_a_module_gets_one_line_and_the_initramfs_is_spoken_of() -> None:
 
 
 def test_processors_that_are_alike_are_one_line() -> None:
-    cpus = [Entry("cpu.governor", "performance", f"cpu{n}") for n in range(3)]
+    cpus = [KeptSetting("cpu.governor", "performance", f"cpu{n}") for n in range(3)]
     (text,) = texts(*cpus).values()
     place = "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_governor"
     assert text == f"w {place} - - - - performance\n"
-    (text,) = texts(*cpus, Entry("cpu.governor", "powersave", "cpu3")).values()
+    (text,) = texts(*cpus, KeptSetting("cpu.governor", "powersave", "cpu3")).values()
     assert len(text.splitlines()) == 4
 
 
 def test_multipath_is_told_in_overrides() -> None:
     (text,) = texts(
-        Entry("multipath.path_selector", "queue-length 0"), Entry("multipath.polling_interval", "5")
+        KeptSetting("multipath.path_selector", "queue-length 0"),
+        KeptSetting("multipath.polling_interval", "5"),
     ).values()
     assert text == (
         'overrides {\n\tpath_selector "queue-length 0"\n}\ndefaults {\n\tpolling_interval "5"\n}\n'
@@ -117,7 +119,8 @@ def test_multipath_is_told_in_overrides() -> None:
 
 def test_an_interface_is_found_by_its_address_and_keeps_its_naming_policy() -> None:
     (text,) = texts(
-        Entry("net.pause_rx", "on", "eth0", NIC), Entry("net.rx_usecs", "20", "eth0", NIC)
+        KeptSetting("net.pause_rx", "on", "eth0", NIC),
+        KeptSetting("net.rx_usecs", "20", "eth0", NIC),
     ).values()
     assert text.startswith("[Match]\nMACAddress=52:54:00:00:00:01\n[Link]\nNamePolicy=")
     assert text.endswith("RxFlowControl=yes\nRxCoalesceSec=20us\n")
@@ -125,9 +128,9 @@ def test_an_interface_is_found_by_its_address_and_keeps_its_naming_policy() -> N
 
 def test_mount_options_take_the_place_of_those_they_contradict() -> None:
     found = texts(
-        Entry("mount.rsize", "65536", "/mnt/a b", NFS),
-        Entry("mount.atime", "noatime", "/mnt/a b", NFS),
-        Entry("mount.hard", "soft", "/mnt/a b", NFS),
+        KeptSetting("mount.rsize", "65536", "/mnt/a b", NFS),
+        KeptSetting("mount.atime", "noatime", "/mnt/a b", NFS),
+        KeptSetting("mount.hard", "soft", "/mnt/a b", NFS),
     )
     (path,) = found
     assert path == "/etc/systemd/system/mnt-a\\x20b.mount.d/50-iotrial-p.conf"
@@ -135,19 +138,19 @@ def test_mount_options_take_the_place_of_those_they_contradict() -> None:
 
 
 def test_interrupts_are_found_again_by_who_asked_for_them() -> None:
-    entry = Entry("irq.affinity", "2-3", "33", (("of", "nvme0q1"),))
+    entry = KeptSetting("irq.affinity", "2-3", "33", (("of", "nvme0q1"),))
     found = texts(entry)
     assert "moved 2-3 nvme0q1\n" in found["/etc/iotrial/p.irq"]
     assert "nvme0q1) echo ban=true ;;" in found["/etc/iotrial/p.irqbalance"]
-    hostile = Entry("irq.affinity", "2-3", "33", (("of", "x; rm -rf /"),))
+    hostile = KeptSetting("irq.affinity", "2-3", "33", (("of", "x; rm -rf /"),))
     assert export(Profile("p", (hostile,))).left == (hostile,)
 
 
 def test_what_no_file_holds_is_left_and_said() -> None:
     entries = (
-        Entry("queue.scheduler", "bfq", "loop0"),
-        Entry("cgroup.v1.read_iops", "100", "8:0"),
-        Entry("lvm.read_ahead", "256", "vg/lv"),
+        KeptSetting("queue.scheduler", "bfq", "loop0"),
+        KeptSetting("cgroup.v1.read_iops", "100", "8:0"),
+        KeptSetting("lvm.read_ahead", "256", "vg/lv"),
     )
     exported = export(Profile("p", entries))
     assert exported.files == ()
@@ -155,7 +158,7 @@ def test_what_no_file_holds_is_left_and_said() -> None:
 
 
 def test_a_format_may_be_chosen_and_an_unknown_one_is_answered_with_all() -> None:
-    entry = Entry("sysctl.vm.swappiness", "10")
+    entry = KeptSetting("sysctl.vm.swappiness", "10")
     both = texts(entry, names=("tuned", "sysctl"))
     assert both["/etc/tuned/iotrial-p/tuned.conf"].endswith("[sysctl]\nvm.swappiness=10\n")
     assert (
@@ -168,10 +171,10 @@ def test_a_format_may_be_chosen_and_an_unknown_one_is_answered_with_all() -> Non
 
 def test_a_key_goes_to_tuned_with_dots_and_stays_out_where_a_name_has_one() -> None:
     """tuned makes a slash of every dot, and takes slashes as they are."""
-    (text, _) = texts(Entry("sysctl.vm/dirty_ratio", "5"), names=("tuned",)).values()
+    (text, _) = texts(KeptSetting("sysctl.vm/dirty_ratio", "5"), names=("tuned",)).values()
     assert text.endswith("[sysctl]\nvm.dirty_ratio=5\n")
     for key in ("net.ipv4.conf.eth0/100.rp_filter", "net/ipv4/conf/eth0.100/rp_filter"):
-        entry = Entry(f"sysctl.{key}", "1")
+        entry = KeptSetting(f"sysctl.{key}", "1")
         exported = export(Profile("p", (entry,)), ("tuned",))
         assert (exported.files, exported.left) == ((), (entry,))
 
@@ -183,14 +186,14 @@ HOSTILE = '"; rm -rf / #\n[x]\n$(id) `id` %d {{ x }} \\'
 def test_a_text_of_a_study_never_leaves_its_comment(name: str) -> None:
     """What a question or a reason holds stands in lines of comment alone."""
     entries = (
-        Entry("sysctl.vm.swappiness", "10", "", (), HOSTILE, HOSTILE),
-        Entry("queue.scheduler", "bfq", "sda", WWID, HOSTILE, HOSTILE),
-        Entry("mm.thp", "never", "", (), HOSTILE, HOSTILE),
-        Entry("module.lpfc.lpfc_hba_queue_depth", "64", "", (), HOSTILE, HOSTILE),
-        Entry("multipath.prio", "alua", "", (), HOSTILE, HOSTILE),
-        Entry("net.ring_rx", "64", "eth0", NIC, HOSTILE, HOSTILE),
-        Entry("mount.rsize", "65536", "/mnt", NFS, HOSTILE, HOSTILE),
-        Entry("irq.affinity", "1", "33", (("of", "nvme0q1"),), HOSTILE, HOSTILE),
+        KeptSetting("sysctl.vm.swappiness", "10", "", (), HOSTILE, HOSTILE),
+        KeptSetting("queue.scheduler", "bfq", "sda", WWID, HOSTILE, HOSTILE),
+        KeptSetting("mm.thp", "never", "", (), HOSTILE, HOSTILE),
+        KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64", "", (), HOSTILE, HOSTILE),
+        KeptSetting("multipath.prio", "alua", "", (), HOSTILE, HOSTILE),
+        KeptSetting("net.ring_rx", "64", "eth0", NIC, HOSTILE, HOSTILE),
+        KeptSetting("mount.rsize", "65536", "/mnt", NFS, HOSTILE, HOSTILE),
+        KeptSetting("irq.affinity", "1", "33", (("of", "nvme0q1"),), HOSTILE, HOSTILE),
     )
     profile = Profile("p", entries, HOSTILE, HOSTILE)
     exported = export(profile, [name])
@@ -202,9 +205,9 @@ def test_a_text_of_a_study_never_leaves_its_comment(name: str) -> None:
 
 
 def test_scripts_and_roles_quote_every_name() -> None:
-    entry = Entry("mount.rsize", "65536", "/mnt/$(id) 'x'", NFS)
+    entry = KeptSetting("mount.rsize", "65536", "/mnt/$(id) 'x'", NFS)
     exported = export(Profile("p", (entry,)))
-    shares = {Place("local"): (Profile("p", (entry,)), exported.files)}
+    shares = {StudyHost("local"): (Profile("p", (entry,)), exported.files)}
     made = {place: text for place, text, _ in exports("p", shares)}
     (file,) = exported.files
     assert f"put {shlex.quote(file.path)}\n" in made["apply.sh"]
@@ -220,10 +223,10 @@ def test_scripts_and_roles_quote_every_name() -> None:
     }
 
 
-SWAP = Entry("sysctl.vm.swappiness", "10")
+SWAP = KeptSetting("sysctl.vm.swappiness", "10")
 
 
-def exported(shares: dict[Place, tuple[Entry, ...]]) -> dict[str, str]:
+def exported(shares: dict[StudyHost, tuple[KeptSetting, ...]]) -> dict[str, str]:
     given = {}
     for place, entries in shares.items():
         profile = Profile("p-q", entries)
@@ -233,7 +236,7 @@ def exported(shares: dict[Place, tuple[Entry, ...]]) -> dict[str, str]:
 
 def test_hosts_with_the_same_files_are_one_group_of_the_inventory() -> None:
     reached = "-p 2222 -J jump root@box1"
-    made = exported({Place("box1", reached): (SWAP,), Place("b.2"): (SWAP,)})
+    made = exported({StudyHost("box1", reached): (SWAP,), StudyHost("b.2"): (SWAP,)})
     assert "apply.sh" in made
     assert "  hosts: iotrial_p_q\n" in made["ansible/site.yml"]
     assert made["ansible/inventory.yml"].splitlines()[1:] == [
@@ -250,8 +253,10 @@ def test_hosts_with_the_same_files_are_one_group_of_the_inventory() -> None:
 
 
 def test_hosts_with_other_files_have_a_folder_and_a_role_each() -> None:
-    disk = Entry("queue.scheduler", "bfq", "sda", WWID)
-    made = exported({Place("b.1"): (SWAP,), Place("b_1"): (SWAP, disk), Place("c"): (SWAP,)})
+    disk = KeptSetting("queue.scheduler", "bfq", "sda", WWID)
+    made = exported(
+        {StudyHost("b.1"): (SWAP,), StudyHost("b_1"): (SWAP, disk), StudyHost("c"): (SWAP,)}
+    )
     assert {path.split("/")[1] for path in made if path.startswith("hosts/")} == {"b_1", "b_1_1"}
     assert "hosts/b_1/files/etc/sysctl.d/99-iotrial-p-q.conf" in made
     assert "hosts/b_1_1/files/etc/udev/rules.d/99-iotrial-p-q.rules" in made
@@ -291,7 +296,7 @@ def test_no_comment_is_longer_than_a_readers_buffer(form: str) -> None:
     }
     tunable, value, device = settings[form]
     long = "é" * 600 + 'overrides { prio "weightedpath" } ' * 600
-    entry = Entry(tunable, value, device, ids, former=long, because=long)
+    entry = KeptSetting(tunable, value, device, ids, former=long, because=long)
     files = export(Profile("p", (entry,), long, long), (form,)).files
     assert files
     for file in files:
@@ -303,8 +308,8 @@ def test_no_comment_is_longer_than_a_readers_buffer(form: str) -> None:
 
 def test_a_line_that_a_reader_would_split_is_refused() -> None:
     for setting, form in (
-        (Entry("multipath.path_selector", " ".join(["x" * 9] * 102)), "multipath"),
-        (Entry("sysctl.net.ipv4.ip_local_reserved_ports", ",".join(["1000"] * 60)), "sysctl"),
+        (KeptSetting("multipath.path_selector", " ".join(["x" * 9] * 102)), "multipath"),
+        (KeptSetting("sysctl.net.ipv4.ip_local_reserved_ports", ",".join(["1000"] * 60)), "sysctl"),
     ):
         with pytest.raises(UsageError, match="readers of this format"):
             export(Profile("p", (setting,)), (form,))

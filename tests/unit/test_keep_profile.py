@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iotrial.errors import StudyError
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.profile import Profile, load, named, parse, plain, to_toml
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 
 HEAD = 'format = 1\nname = "n"\n'
 ONE = f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 10\n'
@@ -30,8 +30,8 @@ ASCII = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, 
 def test_what_is_written_is_read_back(
     question: str, value: str, former: str, because: str, wwid: str
 ) -> None:
-    entry = Entry("queue.scheduler", value, "sda", (("wwid", wwid),), former, because)
-    other = Entry("sysctl.vm.swappiness", value)
+    entry = KeptSetting("queue.scheduler", value, "sda", (("wwid", wwid),), former, because)
+    other = KeptSetting("sysctl.vm.swappiness", value)
     profile = Profile("some-name", (entry, other), question, "results/x")
     assert parse(to_toml(profile), "p.toml") == profile
 
@@ -40,13 +40,15 @@ def test_an_entry_is_of_every_host_or_of_those_it_names() -> None:
     more = '[[keep]]\ntunable = "queue.scheduler"\nvalue = "bfq"\non = "sda"\nhost = "box2"\n'
     profile = parse(HOSTS + more, "p.toml")
     assert parse(to_toml(profile), "p.toml") == profile
-    assert profile.hosts == (Place("box1", "root@box1"), Place("box2"))
-    swap = Entry("sysctl.vm.swappiness", "10")
+    assert profile.hosts == (StudyHost("box1", "root@box1"), StudyHost("box2"))
+    swap = KeptSetting("sysctl.vm.swappiness", "10")
     first, second = profile.shares.values()
     assert first == Profile("n", (swap,))
-    assert second == Profile("n", (swap, Entry("queue.scheduler", "bfq", "sda")))
+    assert second == Profile("n", (swap, KeptSetting("queue.scheduler", "bfq", "sda")))
     one = parse(f'{HOSTS}host = "box[2]"\n', "p.toml")
-    assert list(one.shares) == [Place("box2")], "a host without a share is none of the profile's"
+    assert list(one.shares) == [StudyHost("box2")], (
+        "a host without a share is none of the profile's"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +70,7 @@ def test_a_file_that_is_no_text_is_named(content: bytes | None, said: str, tmp_p
 
 
 def test_a_number_may_be_written_as_one() -> None:
-    assert parse(ONE, "p.toml").entries == (Entry("sysctl.vm.swappiness", "10"),)
+    assert parse(ONE, "p.toml").entries == (KeptSetting("sysctl.vm.swappiness", "10"),)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +111,7 @@ def test_what_is_wrong_is_named_with_its_line(text: str, line: int, said: str) -
 
 @given(st.text())
 def test_any_text_makes_a_name_and_a_line(text: str) -> None:
-    assert parse(to_toml(Profile(named(text), (Entry("mm.thp", "never"),))), "p").name
+    assert parse(to_toml(Profile(named(text), (KeptSetting("mm.thp", "never"),))), "p").name
     assert len(plain(text).splitlines()) <= 1
 
 

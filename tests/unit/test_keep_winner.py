@@ -9,7 +9,7 @@ import pytest
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.judgement import completed
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.winner import profile, winners
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
@@ -178,7 +178,7 @@ def test_the_report_ends_with_the_files_ready() -> None:
     page = html(seen)
     assert "To keep it" in page
     assert "ATTR{queue/scheduler}=&#34;kyber&#34;" in page
-    assert str(Entry("queue.scheduler", "kyber", "sda")) in page
+    assert str(KeptSetting("queue.scheduler", "kyber", "sda")) in page
 
 
 def test_an_option_of_the_load_cannot_be_kept_and_that_is_said() -> None:

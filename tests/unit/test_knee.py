@@ -9,7 +9,7 @@ import pytest
 from stats_studies import noisy, results
 
 from iotrial.stats.critical import bound
-from iotrial.stats.levels import Case, Pairs, decide, judged, knee, pairwise, steps
+from iotrial.stats.levels import PairwiseGains, StageFactor, decide, judged, knee, pairwise, steps
 
 MARGIN = 0.05
 DELTA = math.log1p(MARGIN)
@@ -18,16 +18,16 @@ SD = 0.03
 STUDIES = 2000
 
 
-def pairs(means: np.ndarray, sd: float, df: int, blocks: int = BLOCKS) -> Pairs:
+def pairs(means: np.ndarray, sd: float, df: int, blocks: int = BLOCKS) -> PairwiseGains:
     """What complete blocks give: all differences with the same standard error."""
     labels = tuple(str(2**place) for place in range(len(means)))
     gain = means[:, None] - means[None, :]
     error = np.full(gain.shape, sd * math.sqrt(2 / blocks))
     np.fill_diagonal(error, 0.0)
-    return Pairs(labels, gain, error, df, blocks)
+    return PairwiseGains(labels, gain, error, df, blocks)
 
 
-def simulated(truth: np.ndarray, seed: int, spread: float = SD) -> Pairs:
+def simulated(truth: np.ndarray, seed: int, spread: float = SD) -> PairwiseGains:
     """The mean of each level over the blocks, and the spread within blocks, as estimated."""
     rng = np.random.default_rng(seed)
     df = (len(truth) - 1) * (BLOCKS - 1)
@@ -72,7 +72,7 @@ def test_the_knee_is_found_on_a_curve_that_falls_again() -> None:
     assert found.count("4") > 0.5 * len(found)
 
 
-def map_seeds(truth: np.ndarray) -> list[Pairs]:
+def map_seeds(truth: np.ndarray) -> list[PairwiseGains]:
     return [simulated(truth, seed, SD / 2) for seed in range(300)]
 
 
@@ -107,7 +107,9 @@ def test_pairs_of_a_study_are_its_main_effects_and_lower_latency_is_better() -> 
     assert found.df == 6
 
 
-def case(means: list[float], baseline: str = "1", margin: float = MARGIN, **more: object) -> Case:
+def case(
+    means: list[float], baseline: str = "1", margin: float = MARGIN, **more: object
+) -> StageFactor:
     own = pairs(np.array(means), 0.005, 20)
     both = judged(own, margin, 0.95)
     given = {
@@ -115,7 +117,7 @@ def case(means: list[float], baseline: str = "1", margin: float = MARGIN, **more
         "broken": frozenset(), "workloads": (("reads", both),), "margin": margin,
         "confidence": 0.95,
     }  # fmt: skip
-    return Case(**(given | more))  # type: ignore[arg-type]
+    return StageFactor(**(given | more))  # type: ignore[arg-type]
 
 
 def test_narrow_keeps_what_may_be_the_best_and_what_lies_between() -> None:

@@ -19,15 +19,15 @@ from iotrial import judgement
 from iotrial.judgement import Judged
 from iotrial.model.finding import Knee
 from iotrial.model.results import Results
-from iotrial.model.study import Decide
+from iotrial.model.study import DecisionRule
 from iotrial.report import knees as told
 from iotrial.report.document import document
 from iotrial.report.knees import knee_figures, knee_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.stats.judge import judge
-from iotrial.stats.levels import MOST, Pairs, steps
+from iotrial.stats.levels import MOST, PairwiseGains, steps
 
 DEPTHS = ("1", "2", "4", "8", "16", "32")
 PLATEAU = {"1": 0.3, "2": 0.6, "4": 0.9, "8": 1.0, "16": 1.0, "32": 1.0}
@@ -52,11 +52,11 @@ def judged() -> Judged:
 
 
 @pytest.fixture(scope="module")
-def seen(judged: Judged) -> View:
+def seen(judged: Judged) -> ReportView:
     return view(judged)
 
 
-def said(of: View) -> str:
+def said(of: ReportView) -> str:
     console = Console(file=io.StringIO(), width=80, no_color=True, color_system=None)
     console.print(verdict_table(of))
     assert isinstance(console.file, io.StringIO)
@@ -84,7 +84,7 @@ def test_where_less_is_better_the_knee_is_the_smallest_that_is_as_low() -> None:
         return 1 / record.measurements[0].value  # type: ignore[attr-defined, no-any-return]
 
     of = with_metric(design(), "read.clat.p99", latency)
-    rule = Decide((("reads", "read.clat.p99"),))
+    rule = DecisionRule((("reads", "read.clat.p99"),))
     found = only(dataclasses.replace(of, study=dataclasses.replace(of.study, decide=rule)))
     assert found.level == "8"
     assert found.levels[0].ratio == pytest.approx(1 / 0.3, rel=0.02), "of the metric itself"
@@ -97,7 +97,7 @@ def test_what_breaks_a_guardrail_is_no_knee() -> None:
         design(), "read.clat.p99",
         lambda record: tail.get(dict(record.trial.treatment)["depth"], 1.0),
     )  # fmt: skip
-    rule = Decide((("reads", "read.iops"),), guardrails=(("read.clat.p99", 0.1),))
+    rule = DecisionRule((("reads", "read.iops"),), guardrails=(("read.clat.p99", 0.1),))
     found = only(dataclasses.replace(of, study=dataclasses.replace(of.study, decide=rule)))
     assert found.level == "16"
     assert "8 would be as good, but for a broken guardrail" in told.said(found, 0.02)
@@ -194,20 +194,20 @@ def test_at_all_looks_together_a_level_that_is_not_as_good_is_seldom_called_so()
     assert wrong["one"] > 35
 
 
-def _pairs(labels: tuple[str, ...], values: np.ndarray) -> Pairs:
+def _pairs(labels: tuple[str, ...], values: np.ndarray) -> PairwiseGains:
     """Complete blocks: (blocks, levels)."""
     blocks, size = values.shape
     means, df = values.mean(axis=0), (blocks - 1) * (size - 1)
     rest = values - means - values.mean(axis=1, keepdims=True) + values.mean()
     error = np.full((size, size), math.sqrt(float((rest**2).sum()) / df * 2 / blocks))
     np.fill_diagonal(error, 0.0)
-    return Pairs(labels, means[:, None] - means[None, :], error, df, blocks)
+    return PairwiseGains(labels, means[:, None] - means[None, :], error, df, blocks)
 
 
 # -- how it is told ---------------------------------------------------------------------------
 
 
-def test_every_shape_of_a_report_says_the_knee(seen: View, judged: Judged) -> None:
+def test_every_shape_of_a_report_says_the_knee(seen: ReportView, judged: Judged) -> None:
     words = "knee of depth: 8, the smallest level shown to be as good as the best within 2 %"
     text = said(seen)
     assert words in " ".join(text.split())
@@ -220,7 +220,7 @@ def test_every_shape_of_a_report_says_the_knee(seen: View, judged: Judged) -> No
     assert data["words"].startswith(words)
 
 
-def test_the_chart_marks_the_knee_within_the_band_around_the_best(seen: View) -> None:
+def test_the_chart_marks_the_knee_within_the_band_around_the_best(seen: ReportView) -> None:
     part = seen.parts[0]
     drawn = knee_spec(part, part.knees[0], 0.02)["datasets"]
     (band,) = drawn["margin"]

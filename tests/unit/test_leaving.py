@@ -14,20 +14,23 @@ from iotrial.execute.load.chores import clear, own
 from iotrial.execute.runner import execute_study
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import unmake
-from iotrial.execute.settings.journal import MadeDebt, read_session
+from iotrial.execute.settings.journal import ResourceUndo, read_session
 from iotrial.execute.targets.trees import MARK
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Aimed, Leaves, Left, inside
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import Leftover, SupportsLeftovers, ToolTarget, inside
 from iotrial.model.workload import Chore, OptionValue, Workload
 from iotrial.plan.load import parse_study
 from iotrial.tools import tool
 
 HOME = "/var/tmp"
-AIM = Aim(Target("t", "directory", HOME), HOME, "", None)
-TRIALS, STUDYS = Left(f"{HOME}/ours", "folder", "trial"), Left(f"{HOME}/kept", "folder", "study")
-FILE, DATA = Left(f"{HOME}/f", "file", "trial"), Left(f"{HOME}/d", "file", "study")
+AIM = PreparedTarget(Target("t", "directory", HOME), HOME, "", None)
+TRIALS, STUDYS = (
+    Leftover(f"{HOME}/ours", "folder", "trial"),
+    Leftover(f"{HOME}/kept", "folder", "study"),
+)
+FILE, DATA = Leftover(f"{HOME}/f", "file", "trial"), Leftover(f"{HOME}/d", "file", "study")
 STUDY = """
 question = "What is left?"
 [targets.data]
@@ -44,7 +47,7 @@ blocks = 2
 """
 
 
-def owed(session: HostSession) -> list[MadeDebt]:
+def owed(session: HostSession) -> list[ResourceUndo]:
     host, path = session.host, session.journal.path
     return list(read_session(path, host.read(path)).made)
 
@@ -54,9 +57,9 @@ def files(host: FakeHost) -> list[str]:
     return sorted(p for p in {*machine.files, *machine.folders} if p.startswith(f"{HOME}/"))
 
 
-def leaves(name: str, aimed: Aimed, **options: OptionValue) -> list[tuple[str, str, str]]:
+def leaves(name: str, aimed: ToolTarget, **options: OptionValue) -> list[tuple[str, str, str]]:
     driver = tool(name)
-    assert isinstance(driver, Leaves)
+    assert isinstance(driver, SupportsLeftovers)
     found = driver.leaves(Workload("w", name, tuple(options.items())), aimed, {"cpus": 4.0})
     return [(left.path, left.kind, left.each) for left in found]
 
@@ -65,33 +68,35 @@ def leaves(name: str, aimed: Aimed, **options: OptionValue) -> list[tuple[str, s
 
 
 def test_every_tool_that_makes_something_in_a_directory_says_what() -> None:
-    there = Aimed("/mnt/x/", "directory")
+    there = ToolTarget("/mnt/x/", "directory")
     assert leaves("fio", there, rw="read") == [("/mnt/x/iotrial-fio", "folder", "study")]
     assert leaves("bonnie++", there) == [("/mnt/x/iotrial-bonnie", "folder", "trial")]
     assert leaves("listing", there) == [("/mnt/x/iotrial-listing", "folder", "trial")]
     assert leaves("dd", there, rw="write") == [("/mnt/x/iotrial.dd", "file", "study")]
     assert leaves("dd", there, rw="read") == []
     laid = Workload("w", "dd", (("size", "1m"),), prepare=(Chore("lay out", "study"),))
-    assert tool("dd").leaves(laid, there, {}) == (Left("/mnt/x/iotrial.dd", "file", "study"),)
+    assert tool("dd").leaves(laid, there, {}) == (Leftover("/mnt/x/iotrial.dd", "file", "study"),)
     for name in ("elbencho", "ior", "mdtest"):
         assert leaves(name, there) == [(f"/mnt/x/iotrial-{name}", "folder", "study")]
     assert leaves("iozone", there, threads="cpus/2") == [
         ("/mnt/x/iozone.0", "file", "trial"), ("/mnt/x/iozone.1", "file", "trial"),
     ]  # fmt: skip
-    assert leaves("iozone", Aimed("/mnt/f", "file", 5)) == [("/mnt/f.iozone.0", "file", "trial")]
-    assert leaves("fio", Aimed("/dev/sdx", "device"), rw="read") == []
-    assert leaves("dd", Aimed("/mnt/f", "file", 5), rw="write") == []
+    assert leaves("iozone", ToolTarget("/mnt/f", "file", 5)) == [
+        ("/mnt/f.iozone.0", "file", "trial")
+    ]
+    assert leaves("fio", ToolTarget("/dev/sdx", "device"), rw="read") == []
+    assert leaves("dd", ToolTarget("/mnt/f", "file", 5), rw="write") == []
 
 
 def test_what_iozone_is_told_to_make_is_what_it_leaves() -> None:
-    there = Aimed("/mnt/x", "directory", 2**20)
+    there = ToolTarget("/mnt/x", "directory", 2**20)
     argv = tool("iozone").command(Workload("w", "iozone", (("threads", 3),)), there, {}).argv
     assert list(argv[-3:]) == [path for path, *_ in leaves("iozone", there, threads=3)]
 
 
 def test_files_that_a_job_file_names_go_as_fio_s_own_folder_does() -> None:
     driver = tool("fio")
-    assert isinstance(driver, Leaves)
+    assert isinstance(driver, SupportsLeftovers)
     for text, kinds in (
         ("[a]\nrw=read\nsize=1m\n", ["folder"]),
         ("[a]\nfilename=/mnt/x/f\n", ["file"]),
@@ -99,7 +104,7 @@ def test_files_that_a_job_file_names_go_as_fio_s_own_folder_does() -> None:
         ("[a]\nsize=1m\n[b]\ndirectory=/mnt/x\n", ["file"]),
     ):
         job = Workload("w", "fio", jobfile=text)
-        found = driver.leaves(job, Aimed("/mnt/x", "directory"), {})
+        found = driver.leaves(job, ToolTarget("/mnt/x", "directory"), {})
         assert [left.kind for left in found] == kinds
 
 
@@ -134,7 +139,7 @@ def test_each_trial_gets_an_empty_folder_and_a_study_keeps_what_is_in_its() -> N
 
 
 @pytest.mark.parametrize("left", [TRIALS, STUDYS, FILE], ids=lambda left: f"{left.kind}")
-def test_a_name_that_is_taken_is_refused_and_left_alone(left: Left) -> None:
+def test_a_name_that_is_taken_is_refused_and_left_alone(left: Leftover) -> None:
     host = FakeHost()
     host.machine.put(left.path, b"years of work")
     session = opened(host)
@@ -159,7 +164,7 @@ def test_a_file_that_was_there_is_used_and_stays() -> None:
 def test_dd_takes_no_file_of_somebody_else_for_its_own(options: dict[str, str]) -> None:
     chores = (Chore("lay out", "study"),)
     load = Workload("w", "dd", tuple(options.items()), prepare=chores)
-    (left,) = tool("dd").leaves(load, Aimed(HOME, "directory"), {})
+    (left,) = tool("dd").leaves(load, ToolTarget(HOME, "directory"), {})
     host = FakeHost()
     host.machine.put(left.path, b"years of work")
     session = opened(host)
@@ -172,16 +177,16 @@ def test_dd_takes_no_file_of_somebody_else_for_its_own(options: dict[str, str]) 
 def test_on_a_file_system_of_ours_it_goes_with_that() -> None:
     host = FakeHost()
     session = opened(host)
-    own(session, Aim(Target("t", "loop", filesystem="ext4"), HOME, "", None), (TRIALS,))
+    own(session, PreparedTarget(Target("t", "loop", filesystem="ext4"), HOME, "", None), (TRIALS,))
     assert owed(session) == []
     assert f"{TRIALS.path}/{MARK}" in host.machine.files
 
 
 def test_where_the_file_system_is_not_mounted_it_stays_owed() -> None:
     host = FakeHost()
-    left = Left(f"{EXT4}/ours", "folder", "study")
+    left = Leftover(f"{EXT4}/ours", "folder", "study")
     session = opened(host)
-    own(session, Aim(Target("t", "directory", EXT4), EXT4, "", None), (left,))
+    own(session, PreparedTarget(Target("t", "directory", EXT4), EXT4, "", None), (left,))
     (debt,) = owed(session)
     assert debt.plan["on"] == EXT4
     host.machine.folders.pop(left.path)

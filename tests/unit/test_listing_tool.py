@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.measurement import metric
-from iotrial.model.tool import Aimed, Parsed
+from iotrial.model.tool import ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.plan.sense import known_metric
 from iotrial.tools import tool
 from iotrial.tools.listing import TOOL, _parsed
 
-AIMED = Aimed("/mnt/x", "directory")
+AIMED = ToolTarget("/mnt/x", "directory")
 COLD = """\
 listing 1 ls cold 1000 2
 create 1000 500000000
@@ -34,7 +34,7 @@ def load(**options: OptionValue) -> Workload:
     return Workload("w", "listing", tuple(options.items()))
 
 
-def values(parsed: Parsed, job: str = "all") -> dict[str, float]:
+def values(parsed: ParsedOutput, job: str = "all") -> dict[str, float]:
     return {each.metric: each.value for each in parsed.measurements if each.job == job}
 
 
@@ -143,7 +143,7 @@ def test_what_cannot_work_is_said_before(options: dict[str, OptionValue], proble
 
 def test_it_works_in_directories_only() -> None:
     with pytest.raises(UsageError, match="works in a directory"):
-        TOOL.command(load(), Aimed("/dev/loop7", "device"), {})
+        TOOL.command(load(), ToolTarget("/dev/loop7", "device"), {})
 
 
 @pytest.mark.parametrize("name", ["list.rate", "list.seconds", "stat.rate", "create.rate"])

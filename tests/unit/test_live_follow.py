@@ -17,9 +17,15 @@ from iotrial.cli.main import status
 from iotrial.judgement import judge
 from iotrial.live.file import LiveFile, read
 from iotrial.live.live import findings
-from iotrial.live.picture import Picture, SoFar
-from iotrial.model.event import Began, Ended, Held, Planned, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.picture import InterimFindings, LiveDocument
+from iotrial.model.event import (
+    CountersSampled,
+    SettingsInForce,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
+from iotrial.model.results import TelemetrySample
 from iotrial.model.tunable import Setting
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -48,16 +54,18 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def at_work() -> Picture:
-    picture = Picture(RESULTS.study, os.getpid())
-    picture.add(Planned(63, 63, Path("r")), 0.0)
-    picture.add(SoFar(findings(RESULTS, judge), {"valid": 58}), 0.0)
-    picture.add(Ended(RECORDS[0]), 0.0)
-    picture.add(Began(RECORDS[1].trial, 3.0), 0.0)
-    picture.add(Held("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
+def at_work() -> LiveDocument:
+    picture = LiveDocument(RESULTS.study, os.getpid())
+    picture.add(TrialsPlanned(63, 63, Path("r")), 0.0)
+    picture.add(InterimFindings(findings(RESULTS, judge), {"valid": 58}), 0.0)
+    picture.add(TrialEnded(RECORDS[0]), 0.0)
+    picture.add(TrialBegan(RECORDS[1].trial, 3.0), 0.0)
+    picture.add(SettingsInForce("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
     for t in (0, 1):
         disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "io_ms": t}
-        picture.add(Sampled(Sample("a", "b", "c", {"t": float(t), "disk": disk})), float(t))
+        picture.add(
+            CountersSampled(TelemetrySample("a", "b", "c", {"t": float(t), "disk": disk})), float(t)
+        )
     return picture
 
 

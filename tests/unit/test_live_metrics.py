@@ -18,27 +18,27 @@ import factories
 from iotrial.judgement import judge
 from iotrial.live.live import findings
 from iotrial.live.metrics import CONTENT_TYPE, PLAIN, content_type, openmetrics
-from iotrial.live.picture import Picture, SoFar
-from iotrial.model.event import Began, Planned, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.picture import InterimFindings, LiveDocument
+from iotrial.model.event import CountersSampled, TrialBegan, TrialsPlanned
+from iotrial.model.results import TelemetrySample
 
 RESULTS = factories.results()
 Families = dict[str, dict[str, Any]]
 
 
-def at_work(host: str = "local") -> Picture:
-    picture = Picture(RESULTS.study)
-    picture.add(Planned(63, 63, Path("r")), 0.0)
-    picture.add(SoFar(findings(RESULTS, judge), {"valid": 50, "invalid": 2}), 0.0)
-    picture.add(Began(RESULTS.records[0].trial, 3.0), 0.0)
+def at_work(host: str = "local") -> LiveDocument:
+    picture = LiveDocument(RESULTS.study)
+    picture.add(TrialsPlanned(63, 63, Path("r")), 0.0)
+    picture.add(InterimFindings(findings(RESULTS, judge), {"valid": 50, "invalid": 2}), 0.0)
+    picture.add(TrialBegan(RESULTS.records[0].trial, 3.0), 0.0)
     for t in (0, 1):
         disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "in_flight": 8}
         values = {"t": float(t), "disk": disk, "cpu": {"user": 50 * t, "idle": 50 * t}}
-        picture.add(Sampled(Sample(host, "disk", "sda", values)), float(t))
+        picture.add(CountersSampled(TelemetrySample(host, "disk", "sda", values)), float(t))
     return picture
 
 
-def read(picture: Picture) -> dict[str, list[Any]]:
+def read(picture: LiveDocument) -> dict[str, list[Any]]:
     """Family → its samples.  The parser refuses what is not OpenMetrics."""
     text = openmetrics(picture.document(1.1), picture.counters)
     return {each.name: each.samples for each in text_string_to_metric_families(text)}
@@ -73,7 +73,7 @@ def test_the_run_is_told_too() -> None:
 
 
 def test_before_the_first_trial_there_is_nothing_and_that_is_said_well() -> None:
-    families = read(Picture(RESULTS.study))
+    families = read(LiveDocument(RESULTS.study))
     assert families["iotrial_device_read_operations"] == []
     assert families["iotrial_trial"][0].labels == {"study": "scheduler"}
 
@@ -101,7 +101,7 @@ def test_paths_are_families_of_their_own_that_nobody_adds_to_the_devices() -> No
         reads = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t}
         paths = {"sdb": reads, "sdc": dict.fromkeys(reads, 0)}
         values = {"t": float(t), "disk": reads, "paths": paths}
-        picture.add(Sampled(Sample("local", "disk", "dm-3", values)), float(t))
+        picture.add(CountersSampled(TelemetrySample("local", "disk", "dm-3", values)), float(t))
     families = read(picture)
     place = {"host": "local", "target": "disk", "device": "dm-3"}
     assert [each.labels for each in families["iotrial_path_read_operations"]] == [
@@ -118,11 +118,11 @@ def test_paths_are_families_of_their_own_that_nobody_adds_to_the_devices() -> No
 # -- the text format 0.0.4, for whoever does not ask for OpenMetrics ------------------------------
 
 
-def plain_text(picture: Picture) -> str:
+def plain_text(picture: LiveDocument) -> str:
     return openmetrics(picture.document(1.1), picture.counters, plain=True)
 
 
-def full() -> Picture:
+def full() -> LiveDocument:
     """A picture with something in every family that there is."""
     picture = at_work()
     for t in (2, 3):
@@ -130,12 +130,12 @@ def full() -> Picture:
             ("reads", "sectors_read", "read_ms", "writes", "sectors_written", "write_ms"), 100 * t
         )
         values = {"t": float(t), "disk": disk, "paths": {"sdb": disk}}
-        picture.add(Sampled(Sample("local", "disk", "dm-3", values)), float(t))
+        picture.add(CountersSampled(TelemetrySample("local", "disk", "dm-3", values)), float(t))
     return picture
 
 
-@pytest.mark.parametrize("picture", [full(), Picture(RESULTS.study)], ids=["full", "empty"])
-def test_the_plain_text_keeps_the_rules_of_promtool(picture: Picture) -> None:
+@pytest.mark.parametrize("picture", [full(), LiveDocument(RESULTS.study)], ids=["full", "empty"])
+def test_the_plain_text_keeps_the_rules_of_promtool(picture: LiveDocument) -> None:
     """A name is told once, with help; ``_total`` is of counters, of all of them and of nothing
     else; units are base units at the end; no series is there twice."""
     text = plain_text(picture)

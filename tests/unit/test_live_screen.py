@@ -15,9 +15,15 @@ import factories
 from iotrial.cli import screen
 from iotrial.judgement import judge
 from iotrial.live.live import findings
-from iotrial.live.picture import Picture, SoFar
-from iotrial.model.event import Began, Ended, Held, Planned, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.picture import InterimFindings, LiveDocument
+from iotrial.model.event import (
+    CountersSampled,
+    SettingsInForce,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
+from iotrial.model.results import TelemetrySample
 from iotrial.model.tunable import Setting
 
 RESULTS = factories.results()
@@ -32,7 +38,7 @@ def counters(reads: int) -> dict[str, int]:
     }  # fmt: skip
 
 
-def sample(host: str, target: str, t: float) -> Sample:
+def sample(host: str, target: str, t: float) -> TelemetrySample:
     """A map of two paths, the first of which carries three quarters of 4,000 reads a second."""
     done = int(4000 * t)
     values = {
@@ -42,20 +48,20 @@ def sample(host: str, target: str, t: float) -> Sample:
         "disk": {**counters(done), "io_ms": int(900 * t)},
         "paths": {"sdb": counters(done * 3 // 4), "sdc": counters(done // 4)},
     }
-    return Sample(host, target, "dm-3", values)
+    return TelemetrySample(host, target, "dm-3", values)
 
 
-def at_work(hosts: int = 1, targets: int = 1) -> Picture:
-    picture = Picture(RESULTS.study, os.getpid())
-    picture.add(Planned(63, 63, Path("r")), 0.0)
-    picture.add(SoFar(findings(RESULTS, judge), {"valid": 58, "failed": 2}), 0.0)
-    picture.add(Ended(RECORDS[0]), 0.0)
-    picture.add(Began(RECORDS[1].trial, 3.0), 0.0)
-    picture.add(Held("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
+def at_work(hosts: int = 1, targets: int = 1) -> LiveDocument:
+    picture = LiveDocument(RESULTS.study, os.getpid())
+    picture.add(TrialsPlanned(63, 63, Path("r")), 0.0)
+    picture.add(InterimFindings(findings(RESULTS, judge), {"valid": 58, "failed": 2}), 0.0)
+    picture.add(TrialEnded(RECORDS[0]), 0.0)
+    picture.add(TrialBegan(RECORDS[1].trial, 3.0), 0.0)
+    picture.add(SettingsInForce("local", [Setting("sda", "queue.scheduler", "bfq")]), 0.0)
     for t in (0.0, 1.0):
         for host in range(1, hosts + 1):
             for target in range(1, targets + 1):
-                picture.add(Sampled(sample(f"box{host}", f"lun{target}", t)), t)
+                picture.add(CountersSampled(sample(f"box{host}", f"lun{target}", t)), t)
     return picture
 
 
@@ -120,8 +126,8 @@ def test_of_several_rows_the_first_is_all_of_them_together() -> None:
 def test_between_two_loads_the_last_numbers_stay() -> None:
     picture = at_work(hosts=2)
     before = picture.document(1.1)
-    picture.add(Ended(RECORDS[1]), 2.0)
-    picture.add(Began(RECORDS[2].trial, 3.0), 2.1)
+    picture.add(TrialEnded(RECORDS[1]), 2.0)
+    picture.add(TrialBegan(RECORDS[2].trial, 3.0), 2.1)
     after = picture.document(2.2)
     assert after["rows"][0]["rates"] == {}
     for name in ("box1", "box2", "total"):
@@ -158,7 +164,7 @@ def test_a_narrow_window_leaves_columns_out_and_shortens_nothing_of_the_rest(wid
 
 
 def test_a_run_that_has_sampled_nothing_yet_and_one_without_paths_have_a_screen() -> None:
-    fresh = Picture(RESULTS.study)
+    fresh = LiveDocument(RESULTS.study)
     assert shown(fresh.document(0.1))[0] == RESULTS.study.question
     older = at_work().document(1.1)
     del older["paths"]

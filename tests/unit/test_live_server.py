@@ -17,39 +17,41 @@ import pytest
 import factories
 from iotrial.errors import UsageError
 from iotrial.live import address, file, server
-from iotrial.live.live import Live
-from iotrial.live.server import MOST_READERS, Server, page
-from iotrial.model.event import Began, Ended, Planned, Said, Sampled
-from iotrial.model.results import Sample
+from iotrial.live.live import LiveStatus
+from iotrial.live.server import MOST_READERS, LiveServer, page
+from iotrial.model.event import CountersSampled, Message, TrialBegan, TrialEnded, TrialsPlanned
+from iotrial.model.results import TelemetrySample
 
 RESULTS = factories.results()
 RECORDS = RESULTS.records
 
 
 @pytest.fixture
-def live(tmp_path: Path) -> Iterator[Live]:
+def live(tmp_path: Path) -> Iterator[LiveStatus]:
     """A run that is at work, and its page on a free port."""
-    with Live(RESULTS.study, address.parse(address.FREE)) as found:
-        found(Planned(63, 63, tmp_path))
-        found(Began(RECORDS[0].trial, 3.0))
+    with LiveStatus(RESULTS.study, address.parse(address.FREE)) as found:
+        found(TrialsPlanned(63, 63, tmp_path))
+        found(TrialBegan(RECORDS[0].trial, 3.0))
         work(found, 0, 1)
         yield found
 
 
-def work(live: Live, *seconds: int) -> None:
+def work(live: LiveStatus, *seconds: int) -> None:
     """Samples of a device that reads 1,000 a second."""
     for t in seconds:
         disk = {"reads": 1000 * t, "sectors_read": 8000 * t, "read_ms": 500 * t, "io_ms": 900 * t}
-        live(Sampled(Sample("local", "disk", "sda", {"t": float(t), "disk": disk})))
+        live(
+            CountersSampled(TelemetrySample("local", "disk", "sda", {"t": float(t), "disk": disk}))
+        )
 
 
-def token(live: Live) -> str:
+def token(live: LiveStatus) -> str:
     assert live.place
     return parse_qs(urlsplit(live.place.url).query)["token"][0]
 
 
 def ask(
-    live: Live, path: str, headers: dict[str, str] | None = None, method: str = "GET"
+    live: LiveStatus, path: str, headers: dict[str, str] | None = None, method: str = "GET"
 ) -> tuple[int, dict[str, str], bytes]:
     assert live.place
     connection = http.client.HTTPConnection("127.0.0.1", live.place.port, timeout=10)
@@ -64,7 +66,7 @@ def ask(
 class Stream:
     """A plain reader of the stream."""
 
-    def __init__(self, live: Live, last: str = "") -> None:
+    def __init__(self, live: LiveStatus, last: str = "") -> None:
         assert live.place
         self._connection = http.client.HTTPConnection("127.0.0.1", live.place.port, timeout=10)
         headers = {"Last-Event-ID": last} if last else {}
@@ -88,7 +90,7 @@ class Stream:
         self._connection.close()
 
 
-def test_the_page_asks_nothing_of_anybody_else(live: Live) -> None:
+def test_the_page_asks_nothing_of_anybody_else(live: LiveStatus) -> None:
     status, headers, body = ask(live, f"/?token={token(live)}")
     assert status == 200
     assert headers["Content-Security-Policy"] == page().policy
@@ -100,13 +102,15 @@ def test_the_page_asks_nothing_of_anybody_else(live: Live) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/stream", "/metrics", "/state.json", "/nothing"])
 @pytest.mark.parametrize("given", ["", "?token=", "?token=wrong", "?token=%ff", "?token=a&token="])
-def test_without_the_token_nobody_learns_what_is_there(live: Live, path: str, given: str) -> None:
+def test_without_the_token_nobody_learns_what_is_there(
+    live: LiveStatus, path: str, given: str
+) -> None:
     status, _, body = ask(live, path + given)
     assert status == 403
     assert body == b"403 Forbidden: wrong or missing token\n"
 
 
-def test_a_page_that_made_its_name_lead_here_is_refused(live: Live) -> None:
+def test_a_page_that_made_its_name_lead_here_is_refused(live: LiveStatus) -> None:
     """DNS rebinding: the browser asks us, and says whom it means."""
     path = f"/state.json?token={token(live)}"
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil"):
@@ -115,7 +119,7 @@ def test_a_page_that_made_its_name_lead_here_is_refused(live: Live) -> None:
         assert ask(live, path, {"Host": host})[0] == 200
 
 
-def test_it_is_read_only(live: Live) -> None:
+def test_it_is_read_only(live: LiveStatus) -> None:
     path = f"/?token={token(live)}"
     for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
         status, headers, _ = ask(live, path, method=method)
@@ -125,7 +129,7 @@ def test_it_is_read_only(live: Live) -> None:
     assert ask(live, f"/nothing?token={token(live)}")[0] == 404
 
 
-def test_the_token_may_come_as_prometheus_sends_it(live: Live) -> None:
+def test_the_token_may_come_as_prometheus_sends_it(live: LiveStatus) -> None:
     assert ask(live, "/metrics", {"Authorization": f"Bearer {token(live)}"})[0] == 200
     assert ask(live, "/metrics", {"Authorization": "Bearer x"})[0] == 403
 
@@ -134,7 +138,9 @@ def test_the_token_may_come_as_prometheus_sends_it(live: Live) -> None:
     ("accept", "kind"),
     [("*/*", "text/plain; version=0.0.4"), ("application/openmetrics-text", "application/open")],
 )
-def test_metrics_come_in_the_form_that_is_asked_for(live: Live, accept: str, kind: str) -> None:
+def test_metrics_come_in_the_form_that_is_asked_for(
+    live: LiveStatus, accept: str, kind: str
+) -> None:
     status, headers, body = ask(live, f"/metrics?token={token(live)}", {"Accept": accept})
     assert status == 200
     assert headers["Content-Type"].startswith(kind)
@@ -154,7 +160,9 @@ def test_metrics_come_in_the_form_that_is_asked_for(live: Live, accept: str, kin
         b"x" * (server.MOST_HEAD + 1),
     ],
 )
-def test_what_is_no_request_is_refused_and_the_server_lives_on(live: Live, head: bytes) -> None:
+def test_what_is_no_request_is_refused_and_the_server_lives_on(
+    live: LiveStatus, head: bytes
+) -> None:
     assert live.place
     with socket.create_connection(("127.0.0.1", live.place.port), timeout=10) as connection:
         connection.sendall(head)
@@ -163,7 +171,7 @@ def test_what_is_no_request_is_refused_and_the_server_lives_on(live: Live, head:
     assert ask(live, f"/?token={token(live)}")[0] == 200
 
 
-def test_a_stream_begins_with_the_past_and_goes_on(live: Live) -> None:
+def test_a_stream_begins_with_the_past_and_goes_on(live: LiveStatus) -> None:
     stream = Stream(live)
     first = stream.event()
     assert first["event"] == "all"
@@ -178,7 +186,7 @@ def test_a_stream_begins_with_the_past_and_goes_on(live: Live) -> None:
 
 
 def test_a_reader_that_comes_back_is_told_what_it_missed_and_a_stranger_everything(
-    live: Live,
+    live: LiveStatus,
 ) -> None:
     stream = Stream(live)
     seen = stream.event()
@@ -196,7 +204,7 @@ def test_a_reader_that_comes_back_is_told_what_it_missed_and_a_stranger_everythi
         stranger.close()
 
 
-def test_many_read_at_the_same_time(live: Live) -> None:
+def test_many_read_at_the_same_time(live: LiveStatus) -> None:
     streams = [Stream(live) for _ in range(20)]
     work(live, 2)
     for stream in streams:
@@ -206,7 +214,7 @@ def test_many_read_at_the_same_time(live: Live) -> None:
 
 
 def test_a_reader_that_does_not_read_is_dropped_and_the_others_are_not(
-    live: Live, monkeypatch: pytest.MonkeyPatch
+    live: LiveStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iotrial.live.server.MOST_WAITING", 20_000)
     assert live.place
@@ -221,7 +229,7 @@ def test_a_reader_that_does_not_read_is_dropped_and_the_others_are_not(
     while len(live._server.readers) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    live(Said("x" * 400_000))
+    live(Message("x" * 400_000))
     while len(live._server.readers) > 1:
         assert time.monotonic() < deadline, "it was not dropped"
         reader.event()
@@ -231,7 +239,7 @@ def test_a_reader_that_does_not_read_is_dropped_and_the_others_are_not(
 
 
 def test_more_readers_than_it_can_serve_are_told_so(
-    live: Live, monkeypatch: pytest.MonkeyPatch
+    live: LiveStatus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("iotrial.live.server.MOST_READERS", 1)
     stream = Stream(live)
@@ -241,8 +249,8 @@ def test_more_readers_than_it_can_serve_are_told_so(
 
 
 def test_readers_are_told_the_end_and_then_nothing_more(tmp_path: Path) -> None:
-    with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live(Planned(63, 63, tmp_path))
+    with LiveStatus(RESULTS.study, address.parse(address.FREE)) as live:
+        live(TrialsPlanned(63, 63, tmp_path))
         stream = Stream(live)
         stream.event()
         live.ends(5)
@@ -257,8 +265,8 @@ def test_readers_are_told_the_end_and_then_nothing_more(tmp_path: Path) -> None:
 
 def test_a_run_that_was_stopped_says_why(tmp_path: Path) -> None:
     def stopped() -> None:
-        with Live(RESULTS.study, None) as live:
-            live(Planned(1, 1, tmp_path))
+        with LiveStatus(RESULTS.study, None) as live:
+            live(TrialsPlanned(1, 1, tmp_path))
             raise UsageError("the disk is gone")
 
     with pytest.raises(UsageError):
@@ -270,7 +278,10 @@ def test_a_run_that_was_stopped_says_why(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_an_error_before_the_run_with_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(UsageError) as refused, Live(RESULTS.study, address.parse(f":{port}")):
+        with (
+            pytest.raises(UsageError) as refused,
+            LiveStatus(RESULTS.study, address.parse(f":{port}")),
+        ):
             pass
     assert "in use" in refused.value.message
     assert "--live 127.0.0.1:0" in refused.value.advice
@@ -306,7 +317,7 @@ def test_tokens_are_long_and_never_the_same() -> None:
     assert len(address.new_token()) >= 22
 
 
-def test_the_token_never_reaches_the_results_folder(live: Live, tmp_path: Path) -> None:
+def test_the_token_never_reaches_the_results_folder(live: LiveStatus, tmp_path: Path) -> None:
     wait_for_document(tmp_path)
     assert token(live) not in (tmp_path / file.NAME).read_text()
 
@@ -324,23 +335,23 @@ def test_a_fault_of_the_picture_or_of_the_server_ends_nothing(
     def broken(*_: object) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(Server, "tell", broken)
-    with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live(Planned(63, 63, tmp_path))
-        live(Sampled(Sample("a", "b", "c", {"nonsense": True})))
-        live(Said("still there"))
+    monkeypatch.setattr(LiveServer, "tell", broken)
+    with LiveStatus(RESULTS.study, address.parse(address.FREE)) as live:
+        live(TrialsPlanned(63, 63, tmp_path))
+        live(CountersSampled(TelemetrySample("a", "b", "c", {"nonsense": True})))
+        live(Message("still there"))
     assert (file.read(tmp_path) or {})["words"] == ["still there"]
 
 
-def test_names_that_are_no_unicode_are_served_too(live: Live) -> None:
-    live(Said("caf\udce9"))
+def test_names_that_are_no_unicode_are_served_too(live: LiveStatus) -> None:
+    live(Message("caf\udce9"))
     work(live, 2)
     for path in ("/state.json", "/metrics"):
         assert ask(live, f"{path}?token={token(live)}")[0] == 200
 
 
 def test_a_fault_in_an_answer_is_one_readers(
-    live: Live, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    live: LiveStatus, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("iotrial.live.server.openmetrics", lambda *_: 1 / 0)
     assert ask(live, f"/metrics?token={token(live)}")[0] == 500
@@ -349,9 +360,9 @@ def test_a_fault_in_an_answer_is_one_readers(
 
 
 def test_a_folder_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
-    with Live(RESULTS.study, address.parse(address.FREE)) as live:
-        live(Planned(63, 63, tmp_path / "is not there"))
-        live(Ended(RECORDS[0]))
+    with LiveStatus(RESULTS.study, address.parse(address.FREE)) as live:
+        live(TrialsPlanned(63, 63, tmp_path / "is not there"))
+        live(TrialEnded(RECORDS[0]))
         assert ask(live, f"/state.json?token={token(live)}")[0] == 200
 
 
@@ -379,7 +390,7 @@ def test_the_file_is_one_document_at_any_moment_and_torn_ones_are_read_again(
         file.read(tmp_path)
 
 
-def test_who_has_the_token_is_served_however_many_others_are_there(live: Live) -> None:
+def test_who_has_the_token_is_served_however_many_others_are_there(live: LiveStatus) -> None:
     assert live.place
     idle: list[socket.socket] = []
     try:
@@ -404,7 +415,7 @@ def test_who_has_the_token_is_served_however_many_others_are_there(live: Live) -
             each.close()
 
 
-def test_who_never_asks_is_let_go(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_never_asks_is_let_go(live: LiveStatus, monkeypatch: pytest.MonkeyPatch) -> None:
     assert live.place
     monkeypatch.setattr("iotrial.live.server.HASTE", 0.2)
     with socket.create_connection(("127.0.0.1", live.place.port), timeout=10) as slow:

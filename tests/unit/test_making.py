@@ -8,22 +8,22 @@ import pytest
 
 from iotrial.errors import IotrialError, TargetRefused, ToolMissing, TrialError
 from iotrial.execute.preflight import check_tools
-from iotrial.execute.targets.making import MKFS, Site, make
+from iotrial.execute.targets.making import MKFS, TargetSite, make
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.look.outline import outline
-from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, Mounting, Target
-from iotrial.model.tool import Reach
+from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, MountSpec, Target
+from iotrial.model.tool import LoadAccess
 from iotrial.plan.load import parse_study
 
-READS, WRITES = Reach(reads=True, writes=False), Reach(reads=True, writes=True)
+READS, WRITES = LoadAccess(reads=True, writes=False), LoadAccess(reads=True, writes=True)
 FAKE0 = Target("disk", "device", "FAKE0000", destroy="FAKE0000", filesystem="ext4")
-NAS = Target("nas", "directory", "/mnt/new/deep", mount=Mounting("srv:/x/", "nfs", "soft"))
+NAS = Target("nas", "directory", "/mnt/new/deep", mount=MountSpec("srv:/x/", "nfs", "soft"))
 
 
-def site(host: FakeHost) -> Site:
+def site(host: FakeHost) -> TargetSite:
     """The journal is the host's own log, so that it stands between the acts."""
-    return Site(
+    return TargetSite(
         host, lambda debt: host.log.append(f"owe {debt.what} {sorted(debt.plan.values())}"), "t"
     )
 
@@ -66,9 +66,9 @@ def test_a_mount_is_owed_by_each_name_the_kernel_may_give_it() -> None:
         (Target("d", "device", "FAKE0000", filesystem="ext4"), "does not say so"),
         (Target("d", "device", "FAKEFS", destroy="FAKEFS", filesystem="ext4"), "in use"),
         (Target("d", "device", "FAKESYS", destroy="FAKESYS", filesystem="ext4"), "in use"),
-        (Target("d", "directory", EXT4, mount=Mounting("x", "nfs")), "mounted on .* already"),
-        (Target("d", "directory", "/var", mount=Mounting("x", "nfs")), "not empty"),
-        (Target("d", "directory", "/mnt/a", mount=Mounting("/dev/fake1", "ext4")), "can move"),
+        (Target("d", "directory", EXT4, mount=MountSpec("x", "nfs")), "mounted on .* already"),
+        (Target("d", "directory", "/var", mount=MountSpec("x", "nfs")), "not empty"),
+        (Target("d", "directory", "/mnt/a", mount=MountSpec("/dev/fake1", "ext4")), "can move"),
         (
             Target("d", "directory", "/home", create=(("true",),), remove=(("true",),)),
             "exists already",

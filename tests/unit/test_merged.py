@@ -18,13 +18,13 @@ from iotrial.formats.fio import json_output
 from iotrial.formats.fio.json_output import parse
 from iotrial.formats.fio.log import job_of, kind_of, log_name
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins, Recording
+from iotrial.model.recording import LatencyHistogram, Recording
 from iotrial.model.trial import Doubt
 from iotrial_import import fio_logs, plausible
-from iotrial_import.cells import Part, cells, merged
+from iotrial_import.cells import LabelledRecording, cells, merged
 from iotrial_import.files import read
 from iotrial_import.formats import fio_hist_log, fio_log
-from iotrial_import.legend import Legend, Original
+from iotrial_import.legend import ImportMap, OriginalFile
 
 DATA = Path(__file__).parent.parent / "data"
 HOSTS = DATA / "fio-log" / "two-hosts"
@@ -90,7 +90,7 @@ def test_a_host_whose_name_is_a_kind_of_log_changes_nothing() -> None:
 
 def test_the_logs_of_two_hosts_say_what_fio_says_of_all_jobs_together() -> None:
     paths = sorted(HOSTS.glob("x_*"))
-    (whole_run,) = fio_logs.together([read(each.name, each, Legend()) for each in paths])
+    (whole_run,) = fio_logs.together([read(each.name, each, ImportMap()) for each in paths])
     assert whole_run.parts == 2
     (run,) = whole_run.recordings
     told = parse((HOSTS / "out.json").read_bytes(), "out.json").measurements
@@ -129,13 +129,15 @@ def test_import_makes_one_run_of_the_logs_of_a_run(
 def test_logs_of_other_names_folders_and_hosts_are_other_runs(here: Path) -> None:
     log_of_one = (DATA / "fio-log" / "3.42_clat.1.log").read_bytes()
     names = ["a/x_clat.1.log", "b/x_clat.1.log", "a/y_clat.1.log", "a/x_clat.1.log.h", "a/clat.log"]
-    originals = [Original(name, "fio-log", fio_log.FORMAT.read(log_of_one, name)) for name in names]
+    originals = [
+        OriginalFile(name, "fio-log", fio_log.FORMAT.read(log_of_one, name)) for name in names
+    ]
     assert fio_logs.together(originals) == originals
 
 
 def test_an_empty_log_is_no_run_and_no_error(here: Path) -> None:
     (here / "x_slat.1.log").touch()
-    assert read("x_slat.1.log", here / "x_slat.1.log", Legend()).recordings == ()
+    assert read("x_slat.1.log", here / "x_slat.1.log", ImportMap()).recordings == ()
 
 
 def lines(*rows: tuple[int, int, int, int]) -> bytes:
@@ -144,7 +146,7 @@ def lines(*rows: tuple[int, int, int, int]) -> bytes:
 
 def logs(files: dict[str, bytes]) -> Recording:
     found = [
-        Original(
+        OriginalFile(
             name,
             "fio-hist-log" if "hist" in name else "fio-log",
             (fio_hist_log if "hist" in name else fio_log).FORMAT.read(data, name),
@@ -278,7 +280,7 @@ def test_the_parts_of_a_log_merged_are_the_log(
     files = [[row for row, to in zip(rows, place, strict=True) if to == n] for n in range(4)]
     (whole,) = fio_log.FORMAT.read(lines(*rows), "x_clat.1.log")
     parts = [
-        Part(str(n), fio_log.FORMAT.read(lines(*mine), "x_clat.1.log")[0])
+        LabelledRecording(str(n), fio_log.FORMAT.read(lines(*mine), "x_clat.1.log")[0])
         for n, mine in enumerate(files)
         if mine
     ]
@@ -289,7 +291,7 @@ def test_the_parts_of_a_log_merged_are_the_log(
     assert {n: b.counts for n, b in found.bins.items()} == {
         n: b.counts for n, b in whole.bins.items()
     }
-    twice = merged([Part("a", merged(parts[:2], "")), *parts[2:]], "x_*")
+    twice = merged([LabelledRecording("a", merged(parts[:2], "")), *parts[2:]], "x_*")
     assert exact(of(twice)) == exact(of(whole))
 
 
@@ -302,7 +304,7 @@ def recording(*values: Measurement, **more: object) -> Recording:
 
 def test_percentiles_without_bins_are_never_averaged() -> None:
     one = recording(Measurement("read.clat.p99", 1.0, "s"), Measurement("read.bw", 5.0, "bytes/s"))
-    run = merged([Part("a", one), Part("b", one)], "")
+    run = merged([LabelledRecording("a", one), LabelledRecording("b", one)], "")
     assert of(run) == {"read.bw": 10.0}
     assert of(run, "b") == of(one)
     assert "read.clat.p99" in next(d.what for d in run.doubts if d.check == "merged-without")
@@ -311,11 +313,12 @@ def test_percentiles_without_bins_are_never_averaged() -> None:
 def test_bins_of_another_scale_are_never_added() -> None:
     parts = [
         recording(
-            Measurement("read.bw", 1.0, "bytes/s"), bins={"read.clat": Bins(tick, 10, {5: 1})}
+            Measurement("read.bw", 1.0, "bytes/s"),
+            bins={"read.clat": LatencyHistogram(tick, 10, {5: 1})},
         )
         for tick in (1e-6, 1e-9)
     ]
-    run = merged([Part("a", parts[0]), Part("b", parts[1])], "")
+    run = merged([LabelledRecording("a", parts[0]), LabelledRecording("b", parts[1])], "")
     assert of(run) == {"read.bw": 2.0}
     assert not run.bins
 
@@ -324,17 +327,22 @@ def test_a_bound_stays_a_bound_and_bounds_of_both_sides_are_nothing() -> None:
     def rate(censored: str) -> Recording:
         return recording(Measurement("read.bw", 1.0, "bytes/s", "all", "", censored))  # type: ignore[arg-type]
 
-    high = merged([Part("a", rate("high")), Part("b", rate(""))], "").measurements[0]
+    high = merged(
+        [LabelledRecording("a", rate("high")), LabelledRecording("b", rate(""))], ""
+    ).measurements[0]
     assert (high.value, high.censored) == (2.0, "high")
-    assert of(merged([Part("a", rate("high")), Part("b", rate("low"))], "")) == {}
+    assert (
+        of(merged([LabelledRecording("a", rate("high")), LabelledRecording("b", rate("low"))], ""))
+        == {}
+    )
 
 
 def test_a_percentile_in_the_last_bin_is_a_bound() -> None:
     def one(top: int) -> Recording:
-        bins = {"read.clat": Bins(1e-9, 1000, {5: 94, 1000: top})}
+        bins = {"read.clat": LatencyHistogram(1e-9, 1000, {5: 94, 1000: top})}
         return recording(Measurement("read.ios", 94.0 + top, ""), bins=bins)
 
-    run = merged([Part("a", one(6)), Part("b", one(6))], "")
+    run = merged([LabelledRecording("a", one(6)), LabelledRecording("b", one(6))], "")
     found = {each.metric: each for each in run.measurements if each.job == "all"}
     assert (found["read.clat.p50"].value, found["read.clat.p50"].censored) == (5 * 1e-9, "")
     assert (found["read.clat.p95"].value, found["read.clat.p95"].censored) == (1000 * 1e-9, "high")
@@ -343,7 +351,7 @@ def test_a_percentile_in_the_last_bin_is_a_bound() -> None:
 def test_what_one_part_alone_did_stays_as_it_is() -> None:
     one = recording(Measurement("read.clat.p99", 1.0, "s"), Measurement("read.bw", 5.0, "bytes/s"))
     two = recording(Measurement("write.bw", 7.0, "bytes/s"))
-    run = merged([Part("a", one), Part("b", two)], "")
+    run = merged([LabelledRecording("a", one), LabelledRecording("b", two)], "")
     assert of(run) == {"read.clat.p99": 1.0, "read.bw": 5.0, "write.bw": 7.0}
     assert not run.doubts
 
@@ -352,24 +360,30 @@ def test_twice_the_hosts_may_have_twice_as_much_in_flight() -> None:
     rates = (Measurement("read.iops", 1000.0, "1/s"), Measurement("read.lat.mean", 3.5e-3, "s"))
     more = {"treatment": (("iodepth", "4"), ("numjobs", "1"))}
     originals = [
-        Original(f"{host}.json", "fio-json", (recording(*rates, **more, weights=weights),))
+        OriginalFile(f"{host}.json", "fio-json", (recording(*rates, **more, weights=weights),))
         for host, weights in (
             ("a", {"read.lat.mean": 10.0}),
             ("b", {"read.lat.mean": 30.0}),
         )
     ]
-    (run,) = cells(originals, Legend(), "file").runs
+    (run,) = cells(originals, ImportMap(), "file").runs
     assert of(run.recording) == pytest.approx({"read.iops": 2000.0, "read.lat.mean": 3.5e-3})
-    assert not plausible.of_runs([run], Legend(), 0.0)
+    assert not plausible.of_runs([run], ImportMap(), 0.0)
     alone = replace(run, parts=1)
-    assert "in-flight" in checks(plausible.of_runs([alone], Legend(), 0.0)[alone.id])
+    assert "in-flight" in checks(plausible.of_runs([alone], ImportMap(), 0.0)[alone.id])
 
 
 def test_what_did_not_run_at_the_same_time_is_doubted() -> None:
     bw = Measurement("read.bw", 1.0, "bytes/s")
-    parts = [Part(str(at), recording(bw, started=at, seconds=60.0)) for at in (1000.0, 1100.0)]
+    parts = [
+        LabelledRecording(str(at), recording(bw, started=at, seconds=60.0))
+        for at in (1000.0, 1100.0)
+    ]
     assert "merged-apart" in checks(merged(parts, "").doubts)
-    parts = [Part(str(at), recording(bw, started=at, seconds=60.0)) for at in (1000.0, 1001.0)]
+    parts = [
+        LabelledRecording(str(at), recording(bw, started=at, seconds=60.0))
+        for at in (1000.0, 1001.0)
+    ]
     assert not merged(parts, "").doubts
 
 
@@ -380,9 +394,9 @@ def test_a_mean_of_all_is_that_of_all_ios(jobs: list[dict[int, int]]) -> None:
         ios = sum(counts.values())
         mean = sum(value * count for value, count in counts.items()) / ios
         values = (Measurement("read.lat.mean", mean, "s"), Measurement("read.iops", 1.0, "1/s"))
-        bins = {"read.lat": Bins(1.0, 10**9, counts)}
+        bins = {"read.lat": LatencyHistogram(1.0, 10**9, counts)}
         one = recording(*values, bins=bins, weights={"read.lat.mean": float(ios)})
-        parts.append(Part(str(number), one))
+        parts.append(LabelledRecording(str(number), one))
     every = sorted(v for counts in jobs for v, count in counts.items() for _ in range(count))
     found = of(merged(parts, ""))
     assert found["read.lat.mean"] == pytest.approx(sum(every) / len(every))
@@ -561,7 +575,7 @@ def test_averages_longer_than_their_windows_decide_for_a_slat_of_any_size() -> N
     assert not {"fio-log-unit", "impossible"} & set(checks(run.doubts))
 
 
-def told(name: str, mean: float, **options: str) -> Original:
+def told(name: str, mean: float, **options: str) -> OriginalFile:
     """An output of a run whose reads took ``mean`` seconds."""
     measured = (
         Measurement("read.lat.mean", mean * 1.01, "s", raw=name),
@@ -569,13 +583,13 @@ def told(name: str, mean: float, **options: str) -> Original:
         Measurement("read.iops", 2.0, "1/s", raw=name),
     )
     recording = Recording("fio", "read", measured, logs=tuple(options.values()))
-    return Original(name, "fio-json", (recording,))
+    return OriginalFile(name, "fio-json", (recording,))
 
 
 @pytest.mark.parametrize("mean", [30e-6, 30e-3])
 def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> None:
     files = averages(30_000, 2)
-    found = [Original(f"a/{n}", "fio-log", fio_log.FORMAT.read(d, n)) for n, d in files.items()]
+    found = [OriginalFile(f"a/{n}", "fio-log", fio_log.FORMAT.read(d, n)) for n, d in files.items()]
     output = told("a/out.json", mean, write_lat_log="/elsewhere/x")
     (run,) = fio_logs.together([*found, output])
     assert run.files == ("a/out.json", *(f"a/{name}" for name in files))
@@ -587,7 +601,8 @@ def test_logs_that_an_output_names_are_its_run_and_in_its_unit(mean: float) -> N
 
 def test_logs_of_another_run_than_the_output_that_names_them_are_doubted() -> None:
     found = [
-        Original(n, "fio-log", fio_log.FORMAT.read(d, n)) for n, d in averages(30_000, 9).items()
+        OriginalFile(n, "fio-log", fio_log.FORMAT.read(d, n))
+        for n, d in averages(30_000, 9).items()
     ]
     (run,) = fio_logs.together([*found, told("out.json", 30e-6, write_iops_log="x")])
     (doubt,) = run.recordings[0].doubts

@@ -10,14 +10,14 @@ import pytest
 from iotrial.formats.fio.bins import added_up as bins_merged
 from iotrial.formats.fio.bins import percentiles
 from iotrial.model.measurement import Measurement
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.tools import tool
 from iotrial.tools.results import merged, summed
 
 RECORDED = Path(__file__).parents[1] / "data" / "fio"
 
 
-def report(folder: Path, iops: float, bins: dict[int, int]) -> tuple[str, Parsed]:
+def report(folder: Path, iops: float, bins: dict[int, int]) -> tuple[str, ParsedOutput]:
     folder.mkdir()
     count = sum(bins.values())
     clat = {"N": count, "mean": sum(v * n for v, n in bins.items()) / count,
@@ -58,12 +58,12 @@ def test_one_load_without_a_name_says_what_it_always_said(tmp_path: Path) -> Non
 
 
 def test_a_part_that_says_nothing_leaves_nothing_to_say(tmp_path: Path) -> None:
-    told = [report(tmp_path / "a", 10.0, {1000: 10}), ("b/disk", Parsed(()))]
+    told = [report(tmp_path / "a", 10.0, {1000: 10}), ("b/disk", ParsedOutput(()))]
     assert merged(tool("fio"), told) == ()
 
 
-def said(**values: float) -> Parsed:
-    return Parsed(tuple(Measurement(k.replace("__", "."), v, "") for k, v in values.items()))
+def said(**values: float) -> ParsedOutput:
+    return ParsedOutput(tuple(Measurement(k.replace("__", "."), v, "") for k, v in values.items()))
 
 
 def test_of_one_load_alone_the_whole_is_that_load_whatever_it_counts() -> None:

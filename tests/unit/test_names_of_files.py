@@ -11,7 +11,7 @@ from iotrial.cli.machine import means_a_file
 from iotrial.cli.main import status as execute
 from iotrial.execute.settings import guard
 from iotrial.hosts import places
-from iotrial.hosts.places import Places
+from iotrial.hosts.places import StateFolders
 from iotrial_lint import cli
 
 pytestmark = pytest.mark.usefixtures("state")
@@ -57,7 +57,7 @@ def test_a_lock_in_a_folder_that_somebody_else_may_write_is_not_believed(
     planted = tmp_path / "planted"  # as /tmp/iotrial-UID is, apart from the journal
     planted.mkdir()
     planted.chmod(0o777)
-    own = Places(f"{planted}/lock", f"{state}/journal.d", f"{state}/files")
+    own = StateFolders(f"{planted}/lock", f"{state}/journal.d", f"{state}/files")
     for module in (places, guard):
         monkeypatch.setattr(module, "state_places", lambda _host: own)
     assert execute([verb]) == 3

@@ -12,7 +12,7 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.look.offer import offer, settled, wants
 from iotrial.look.refusals import refusals
 from iotrial.model.study import Study
-from iotrial.model.target import Node, Topology
+from iotrial.model.target import Topology, TopologyNode
 from iotrial.model.tunable import Domain
 from iotrial.plan.available import with_available
 from iotrial.plan.load import parse_study
@@ -90,9 +90,9 @@ def test_a_level_that_has_nothing_here_is_refused_not_emptied() -> None:
 def test_a_setting_goes_to_every_disk_below_and_a_named_thing_only_to_itself() -> None:
     paths = Topology(
         (
-            Node("device", "dm-0", (("disk", "fake0"), ("disk", "fake1"))),
-            Node("disk", "fake0"),
-            Node("disk", "fake1"),
+            TopologyNode("device", "dm-0", (("disk", "fake0"), ("disk", "fake1"))),
+            TopologyNode("disk", "fake0"),
+            TopologyNode("disk", "fake1"),
         )
     )
     written = study(

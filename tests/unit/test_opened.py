@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from iotrial.execute.load.opened import Allowed, Held, held, strange
+from iotrial.execute.load.opened import AllowedWrites, OpenFile, held, strange
 
-FILE = Held(7, "/srv/theirs", "regular file", "0:0", "65024:12", 1, 900)
-ALLOWED = Allowed(
+FILE = OpenFile(7, "/srv/theirs", "regular file", "0:0", "65024:12", 1, 900)
+ALLOWED = AllowedWrites(
     since=1000,
     devnos=frozenset({"7:3"}),
     inodes=frozenset({"65024:77"}),
@@ -75,7 +75,7 @@ def test_two_looks_are_put_together_by_the_name_of_the_link() -> None:
         "/proc/7/fd/9|regular file|0:0|65024:13|1|5\0"
     )
     assert held(f"{links}|\0{files}") == [
-        Held(7, "/a -> b\n|c", "regular file", "0:0", "65024:12", 1, 0)
+        OpenFile(7, "/a -> b\n|c", "regular file", "0:0", "65024:12", 1, 0)
     ]
     assert held("") == []
     assert BLOCK.what == "block device 7:4"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.tool import Aimed, Caching, LaysOut, Reach
+from iotrial.model.tool import LoadAccess, SupportsCaching, SupportsLayout, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import tool
 
-FOLDER = Aimed("/mnt/x", "directory")
+FOLDER = ToolTarget("/mnt/x", "directory")
 DATA = Path(__file__).parent.parent / "data"
 
 
@@ -19,7 +19,7 @@ def load(name: str, **options: OptionValue) -> Workload:
     return Workload("load", name, tuple(options.items()))
 
 
-def words(name: str, aimed: Aimed = FOLDER, **options: OptionValue) -> str:
+def words(name: str, aimed: ToolTarget = FOLDER, **options: OptionValue) -> str:
     return " ".join(tool(name).command(load(name, **options), aimed, {}).argv)
 
 
@@ -83,19 +83,19 @@ def test_options_that_cannot_work_are_said(
 @pytest.mark.parametrize(
     ("name", "options", "touched"),
     [
-        ("elbencho", {"write": True}, Reach(reads=False, writes=True)),
-        ("elbencho", {"read": True}, Reach(reads=True, writes=False)),
-        ("elbencho", {"write": True, "rwmixpct": 10}, Reach(reads=True, writes=True)),
-        ("elbencho", {"delfiles": True}, Reach(reads=False, writes=True)),
-        ("ior", {}, Reach(reads=True, writes=True)),
-        ("ior", {"r": True}, Reach(reads=True, writes=False)),
-        ("mdtest", {"n": 5}, Reach(reads=True, writes=True)),
-        ("mdtest", {"n": 5, "stat": True}, Reach(reads=True, writes=False)),
-        ("mdtest", {"n": 5, "delete": True}, Reach(reads=False, writes=True)),
+        ("elbencho", {"write": True}, LoadAccess(reads=False, writes=True)),
+        ("elbencho", {"read": True}, LoadAccess(reads=True, writes=False)),
+        ("elbencho", {"write": True, "rwmixpct": 10}, LoadAccess(reads=True, writes=True)),
+        ("elbencho", {"delfiles": True}, LoadAccess(reads=False, writes=True)),
+        ("ior", {}, LoadAccess(reads=True, writes=True)),
+        ("ior", {"r": True}, LoadAccess(reads=True, writes=False)),
+        ("mdtest", {"n": 5}, LoadAccess(reads=True, writes=True)),
+        ("mdtest", {"n": 5, "stat": True}, LoadAccess(reads=True, writes=False)),
+        ("mdtest", {"n": 5, "delete": True}, LoadAccess(reads=False, writes=True)),
     ],
 )
 def test_what_a_load_touches_is_known_before(
-    name: str, options: dict[str, OptionValue], touched: Reach
+    name: str, options: dict[str, OptionValue], touched: LoadAccess
 ) -> None:
     assert tool(name).reach(load(name, **options)) == touched
 
@@ -111,7 +111,7 @@ def test_whether_io_goes_through_the_page_cache() -> None:
         ("mdtest", {"n": 5}, "mdtest's files"),
     ):
         driver = tool(name)
-        assert isinstance(driver, Caching)
+        assert isinstance(driver, SupportsCaching)
         assert driver.buffered(load(name, **options)) == why
 
 
@@ -125,13 +125,13 @@ def test_files_that_are_only_read_can_be_laid_out_first() -> None:
              "mdtest -i 1 -d /mnt/x/iotrial-mdtest/data/mdtest -n 7 -C"),
     ):  # fmt: skip
         driver = tool(name)
-        assert isinstance(driver, LaysOut)
+        assert isinstance(driver, SupportsLayout)
         argv = driver.lay_out(load(name, **options), FOLDER, {}).argv
         assert " ".join(argv).endswith(command)
 
 
 def test_a_target_that_does_not_fit_is_refused_with_what_would() -> None:
-    device, file = Aimed("/dev/x", "device", 2**30), Aimed("/mnt/f", "file", 2**30)
+    device, file = ToolTarget("/dev/x", "device", 2**30), ToolTarget("/mnt/f", "file", 2**30)
     assert words("elbencho", device, write=True).endswith("--write /dev/x")
     assert words("elbencho", file, write=True).endswith("--write --size 1073741824 /mnt/f")
     assert words("ior", file).endswith("-o /mnt/f")

@@ -10,7 +10,7 @@ import pytest
 
 from iotrial.errors import StudyError, UsageError
 from iotrial.model.study import Level, Study
-from iotrial.plan.available import Offer, with_available
+from iotrial.plan.available import HostCapabilities, with_available
 from iotrial.plan.design import cells, open_factors
 from iotrial.plan.load import load_study, parse_study
 from iotrial.plan.stages import next_trials
@@ -31,7 +31,7 @@ def test_a_study_says_which_levels_it_does_not_know_yet_and_cannot_be_planned() 
 
 
 def test_the_choices_become_the_levels_in_the_kernels_order() -> None:
-    filled = with_available(study(), Offer(OFFERED))
+    filled = with_available(study(), HostCapabilities(OFFERED))
     assert open_factors(filled) == ()
     assert filled.factor("scheduler").levels == tuple(
         Level(name, settings=(("queue.scheduler", name),)) for name in OFFERED["queue.scheduler"]
@@ -40,25 +40,27 @@ def test_the_choices_become_the_levels_in_the_kernels_order() -> None:
 
 
 def test_the_study_stays_the_one_of_its_file() -> None:
-    before, filled = study(), with_available(study(), Offer(OFFERED))
+    before, filled = study(), with_available(study(), HostCapabilities(OFFERED))
     assert replace(filled, factors=before.factors) == before
 
 
 def test_a_study_with_all_its_levels_is_given_back() -> None:
     whole = load_study(GOOD / "a-against-a.toml")
-    assert with_available(whole, Offer()) == whole
+    assert with_available(whole, HostCapabilities()) == whole
 
 
 @pytest.mark.parametrize("offered", [{}, {"queue.scheduler": ()}, {"queue.nr_requests": ("1",)}])
 def test_a_kernel_that_offers_nothing_is_an_error(offered: dict[str, tuple[str, ...]]) -> None:
     with pytest.raises(StudyError, match="offers no list of choices for queue") as caught:
-        with_available(study(), Offer(offered))
+        with_available(study(), HostCapabilities(offered))
     assert caught.value.line == 4
 
 
 def test_unset_as_baseline_is_a_level_of_its_own() -> None:
     text = study().text.replace('"available"', '"available", baseline = "unset"')
-    filled = with_available(parse_study(text, "study.toml", lambda _name: ""), Offer(OFFERED))
+    filled = with_available(
+        parse_study(text, "study.toml", lambda _name: ""), HostCapabilities(OFFERED)
+    )
     assert filled.factor("scheduler").levels[0].label == "unset"
     assert filled.factor("scheduler").levels[0].settings == ()
 
@@ -68,7 +70,7 @@ def test_a_baseline_that_is_not_offered_is_told_at_its_line() -> None:
     text += '[factors.s]\ntunable = "queue.scheduler"\nlevels = "available"\nbaseline = "bqf"\n'
     open_ = parse_study(text, "study.toml", lambda _name: "")
     with pytest.raises(StudyError, match="'bqf' is not among the choices of this kernel") as caught:
-        with_available(open_, Offer({"queue.scheduler": ("none", "bfq")}))
+        with_available(open_, HostCapabilities({"queue.scheduler": ("none", "bfq")}))
     assert (caught.value.line, caught.value.key) == (10, "factors.s.baseline")
     assert "Did you mean 'bfq'?" in str(caught.value)
 
@@ -76,13 +78,13 @@ def test_a_baseline_that_is_not_offered_is_told_at_its_line() -> None:
 def test_an_excluded_level_that_is_not_offered_is_told() -> None:
     open_ = study('[[exclude]]\nscheduler = ["none", "bqf"]\n')
     with pytest.raises(StudyError, match=r"exclude\[0\]\.scheduler: 'bqf' is not among"):
-        with_available(open_, Offer(OFFERED))
+        with_available(open_, HostCapabilities(OFFERED))
 
 
 def test_excluding_all_that_is_offered_is_told() -> None:
     open_ = study('[[exclude]]\nscheduler = ["none", "kyber"]\n')
     with pytest.raises(StudyError, match="every combination of workload randread is excluded"):
-        with_available(open_, Offer({"queue.scheduler": ("none", "kyber")}))
+        with_available(open_, HostCapabilities({"queue.scheduler": ("none", "kyber")}))
 
 
 ALTERNATIVES = """
@@ -110,7 +112,9 @@ def test_an_alternative_that_is_available_takes_the_place_of_the_first() -> None
     written = parse_study(ALTERNATIVES, "study.toml", lambda _name: "")
     asked = {"none", "mq-deadline/deadline", "kyber"}
     assert set(settings_by_level(written, "scheduler")) == asked
-    offer = Offer(values={("scheduler", "mq-deadline/deadline", "queue.scheduler"): "deadline"})
+    offer = HostCapabilities(
+        values={("scheduler", "mq-deadline/deadline", "queue.scheduler"): "deadline"}
+    )
     filled = settings_by_level(with_available(written, offer), "scheduler")
     assert filled["mq-deadline/deadline"] == (("queue.scheduler", "deadline"),)
     assert offer.notes(written) == (
@@ -120,7 +124,9 @@ def test_an_alternative_that_is_available_takes_the_place_of_the_first() -> None
 
 def test_a_tunable_of_a_group_that_is_not_here_is_left_out_and_named() -> None:
     written = parse_study(ALTERNATIVES, "study.toml", lambda _name: "")
-    offer = Offer(missing={("kernel", "tuned", "sysctl.vm.lower_zone_protection"): "no such file"})
+    offer = HostCapabilities(
+        missing={("kernel", "tuned", "sysctl.vm.lower_zone_protection"): "no such file"}
+    )
     filled = settings_by_level(with_available(written, offer), "kernel")
     assert filled["tuned"] == (("sysctl.vm.dirty_ratio", "20"),)
     (note,) = offer.notes(written)
@@ -130,12 +136,14 @@ def test_a_tunable_of_a_group_that_is_not_here_is_left_out_and_named() -> None:
 
 def test_two_levels_that_come_to_the_same_are_told() -> None:
     written = parse_study(ALTERNATIVES, "study.toml", lambda _name: "")
-    offer = Offer(values={("scheduler", "mq-deadline/deadline", "queue.scheduler"): "none"})
+    offer = HostCapabilities(
+        values={("scheduler", "mq-deadline/deadline", "queue.scheduler"): "none"}
+    )
     with pytest.raises(StudyError, match="come to the same here"):
         with_available(written, offer)
 
 
 def test_an_offer_comes_back_from_json() -> None:
-    offer = Offer({"a": ("1", "2")}, {("f", "l", "t"): "v"}, {("f", "l", "u"): "why"})
-    assert Offer.from_dict(json.loads(json.dumps(offer.as_dict()))) == offer
-    assert Offer.from_dict({"choices": {}}) == Offer()
+    offer = HostCapabilities({"a": ("1", "2")}, {("f", "l", "t"): "v"}, {("f", "l", "u"): "why"})
+    assert HostCapabilities.from_dict(json.loads(json.dumps(offer.as_dict()))) == offer
+    assert HostCapabilities.from_dict({"choices": {}}) == HostCapabilities()

@@ -13,7 +13,7 @@ from hypothesis import settings as effort
 from hypothesis import strategies as st
 
 from iotrial.errors import SettingRefused
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target, Topology
 from iotrial.model.trial import Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
@@ -47,7 +47,7 @@ def study(*factors: Factor, blocks: int = 5, seed: int = 1, workloads: int = 1) 
         workloads=tuple(Workload(f"w{n}", "fio") for n in range(workloads)),
         factors=factors,
         design=Design(blocks=blocks, seed=seed),
-        decide=Decide(()),
+        decide=DecisionRule(()),
         digest="0123456789ab",
     )
 

@@ -10,9 +10,9 @@ import pytest
 
 from iotrial.errors import UsageError
 from iotrial.model.study import Design, Study
-from iotrial.model.tool import LIKELY, Aimed, Ends
+from iotrial.model.tool import LIKELY, SupportsSizedLoads, ToolTarget
 from iotrial.model.workload import Workload
-from iotrial.plan.available import Offer, with_available
+from iotrial.plan.available import HostCapabilities, with_available
 from iotrial.plan.estimate import (
     ASSUMED_WRITE_RATE,
     SECONDS_AROUND,
@@ -38,7 +38,7 @@ def good(name: str) -> Study:
 
 def schedulers() -> Study:
     study = parse_study(template("scheduler"), "scheduler.toml", lambda _name: "")
-    return with_available(study, Offer(SCHEDULERS))
+    return with_available(study, HostCapabilities(SCHEDULERS))
 
 
 def load(options: str) -> Study:
@@ -126,7 +126,7 @@ def test_a_job_file_is_bounded_by_its_time() -> None:
 
 def test_what_a_target_turned_out_to_be_counts_for_more_than_what_was_assumed() -> None:
     study = load('rw = "write"')
-    larger = {"disk": Aimed("/dev/loop7", "device", 4 * 2**30)}
+    larger = {"disk": ToolTarget("/dev/loop7", "device", 4 * 2**30)}
     assert estimate(study, aims=larger).bytes_written == 5 * 2**30
 
 
@@ -181,8 +181,8 @@ def test_a_large_file_past_the_cache_takes_its_chunks_one_by_one(size: str) -> N
     options = (("size", size), ("files", 0), ("fast", True))
     buffered = Workload("w", "bonnie++", options)
     direct = Workload("w", "bonnie++", (*options, ("direct", True)))
-    driver, place = tool("bonnie++"), Aimed("/data", "directory")
-    assert isinstance(driver, Ends)
+    driver, place = tool("bonnie++"), ToolTarget("/data", "directory")
+    assert isinstance(driver, SupportsSizedLoads)
     longer = driver.likely(direct, place) - driver.likely(buffered, place)
     assert longer == pytest.approx(4 * 32768 / LIKELY.rate)
     assert driver.likely(direct, place) < driver.seconds(direct, place)

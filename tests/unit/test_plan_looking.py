@@ -11,7 +11,7 @@ import pytest
 from stats_studies import METRIC, record
 
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
@@ -32,7 +32,7 @@ def study(margin: float = 0.05, blocks: int = 40, stop: str = "decided") -> Stud
         (Workload("w", "fio"),),
         tuple(Factor(name, "option", tuple(map(Level, labels))) for name, labels in factors),
         dataclasses.replace(Design(blocks=blocks), stop=stop),
-        Decide((("w", METRIC),), margin=margin),
+        DecisionRule((("w", METRIC),), margin=margin),
         digest="0123456789ab",
     )
 

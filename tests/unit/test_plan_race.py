@@ -13,13 +13,13 @@ from stats_studies import METRIC, record
 from iotrial.model.finding import Comparison
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.ahead import all_blocks, most_left, standing
 from iotrial.plan.estimate import estimate
-from iotrial.plan.race import Stand
+from iotrial.plan.race import RaceStanding
 from iotrial.plan.stages import next_trials
 from iotrial.stats.judge import judge
 
@@ -35,7 +35,7 @@ def study(blocks: int = 60, metric: str = METRIC, **rule: object) -> Study:
         (Workload("w", "fio"),),
         (Factor("scheduler", "option", tuple(map(Level, LABELS)), baseline="none"),),
         Design("race", blocks=blocks),
-        dataclasses.replace(Decide((("w", metric),), margin=0.02), **rule),
+        dataclasses.replace(DecisionRule((("w", metric),), margin=0.02), **rule),
         digest="0123456789ab",
     )
 
@@ -165,7 +165,7 @@ def test_a_treatment_that_breaks_a_guardrail_is_not_kept() -> None:
     assert "broken guardrail: kyber" in found.recommendation
 
 
-def stands(of: Study, planned: list[Trial], done: list[TrialRecord]) -> tuple[Stand, ...]:
+def stands(of: Study, planned: list[Trial], done: list[TrialRecord]) -> tuple[RaceStanding, ...]:
     return standing(of, planned, done)
 
 

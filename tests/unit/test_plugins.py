@@ -92,10 +92,10 @@ def test_a_module_may_have_one_check_by_any_name_or_several(folder: Path) -> Non
         folder,
         "mine.py",
         """
-        from iotrial.model.validity import Check, check
+        from iotrial.model.validity import ValidityCheck, check
         from iotrial.validity.processor import steal
 
-        CHECK = Check("moon", "title", "looks at", "limit", "remedy", "source")
+        CHECK = ValidityCheck("moon", "title", "looks at", "limit", "remedy", "source")
 
         @check("tide", "title", looks_at="it", limit="limit", remedy="remedy", source="source")
         def tide(case):
@@ -117,7 +117,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
         assert [plugin.name for plugin in plugins.added("lint")] == ["good"]
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
-        "its FORMAT is of type int, not Format",
+        "its FORMAT is of type int, not RecordingFormat",
         "it has none of TUNABLES, TOOL, FORMAT, @check, @rule, SUITE, NATIVE, SECTION, REPORT, LAB",
         "line 3: invalid syntax",
     ]
@@ -224,7 +224,7 @@ def test_a_tunable_that_does_not_conform(folder: Path, row: str, said: str) -> N
 
 TOOL = """
     from iotrial.model.measurement import Measurement
-    from iotrial.model.tool import Load, Parsed, Reach
+    from iotrial.model.tool import Load, ParsedOutput, LoadAccess
 
     class Mine:
         name, summary, program, package = "mine", "does", "mine", "mine"
@@ -233,7 +233,7 @@ TOOL = """
             return [(name, "no such option") for name, _ in workload.options]
 
         def reach(self, workload):
-            return Reach(reads=True, writes=False)
+            return LoadAccess(reads=True, writes=False)
 
         def command(self, workload, aimed, facts):
             return Load(("mine", aimed.path))
@@ -245,7 +245,7 @@ TOOL = """
             return ""
 
         def parse(self, folder):
-            return Parsed(())
+            return ParsedOutput(())
 
     TOOL = Mine()
 """
@@ -258,7 +258,11 @@ TOOL = """
         ("return 1.0", "return 0.0", "seconds at a device are not more than 0"),
         ('"mine", aimed.path', '"mine"', "the command at a device does not name it"),
         ('Load(("mine", aimed.path))', 'Load((aimed.path,), (("../x", b""),))', "'../x' is not in"),
-        ("Parsed(())", 'Parsed((Measurement("read.bw", 1.0, "bytes/s"),))', "gives numbers for"),
+        (
+            "ParsedOutput(())",
+            'ParsedOutput((Measurement("read.bw", 1.0, "bytes/s"),))',
+            "gives numbers for",
+        ),
         ("for name, _ in workload.options", "for name in ()", "option that does not exist"),
     ],
 )

@@ -14,10 +14,10 @@ from openpyxl import load_workbook
 from pyarrow import parquet
 
 from iotrial.cli.main import status
-from iotrial.cli.plan import Below, chosen
+from iotrial.cli.plan import NoiseSearch, chosen
 from iotrial.errors import UsageError
 from iotrial.files import read_object
-from iotrial.live.picture import Picture
+from iotrial.live.picture import LiveDocument
 from iotrial.report.words import PRETENDED
 from iotrial.store import check, open_results, studies_in
 
@@ -157,7 +157,7 @@ def test_the_live_page_and_what_follows_it_say_so(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert read_object(here / "r" / "live.json")["pretended"] is True
-    assert Picture(open_results(here / "old").study).document(0.0)["pretended"] is False
+    assert LiveDocument(open_results(here / "old").study).document(0.0)["pretended"] is False
     status(["status", "r", "--follow", "--json"])
     assert '"pretended": true' in capsys.readouterr().out
 
@@ -238,4 +238,4 @@ def test_a_real_plan_takes_no_noise_from_pretended_results(
     for option in ("--noise", "--pilot"):
         assert run(capsys, "plan", "study.toml", "--pretend", option, "r")[0] == 0
     with pytest.raises(click.BadParameter, match="pretended"):
-        chosen(open_results(here / "old").study, "r", None, Below(here, "fake"))
+        chosen(open_results(here / "old").study, "r", None, NoiseSearch(here, "fake"))

@@ -19,7 +19,7 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Prior, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, PriorResults, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
@@ -42,7 +42,7 @@ def study(kind: str = "race", sizes: int = SIZES) -> Study:
         "Which is best?", "race", (Target("disk", "loop"),), (Workload("w", "fio"),),
         (Factor("size", "option", levels, baseline="s0"),),
         Design(kind, blocks=60),  # type: ignore[arg-type]
-        Decide((("w", METRIC),), margin=0.01), digest="0123456789ab",
+        DecisionRule((("w", METRIC),), margin=0.01), digest="0123456789ab",
     )  # fmt: skip
 
 
@@ -153,7 +153,7 @@ def facts(machine: str = "m1", path: str = "", **ids: str) -> dict[str, Any]:
 
 def doubts(then: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     known = tuple(priors.sightings(then).values())
-    return [d.what for d in target_doubts(Prior("before", (), known), now)]
+    return [d.what for d in target_doubts(PriorResults("before", (), known), now)]
 
 
 def test_a_prior_of_another_target_is_refused_and_one_that_may_be_is_doubted() -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Outcome, execute_on
+from iotrial.execute.runner import RunOutcome, execute_on
 from iotrial.judgement import completed
 from iotrial.keep.winner import profile
 from iotrial.look.kernels import likeness
-from iotrial.model.event import Began, Ended, Event, Said, Tell, Ticked, ignore
+from iotrial.model.event import Event, LoadProgress, Message, Tell, TrialBegan, TrialEnded, ignore
 from iotrial.model.finding import Comparison
 from iotrial.model.host import Host
-from iotrial.model.study import Place, Study
+from iotrial.model.study import Study, StudyHost
 from iotrial.plan.design import waiting
 from iotrial.plan.load import parse_study
 from iotrial.store import is_finished, open_results
@@ -60,7 +60,7 @@ class Rack:
         return {name: host.settings() for name, host in self.hosts.items()}
 
     @contextmanager
-    def reach(self, place: Place) -> Iterator[Host]:
+    def reach(self, place: StudyHost) -> Iterator[Host]:
         host = self.hosts[place.name]
         if host.cut:
             raise HostUnreachable(f"{place.name}: cannot connect")
@@ -76,9 +76,9 @@ class Watching:
         self.threads: set[int] = set()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Said):
+        if isinstance(event, Message):
             self.words.append(event.text)
-        elif isinstance(event, Began):
+        elif isinstance(event, TrialBegan):
             self.began_on.append(event.trial.host)
             self.threads.add(threading.get_ident())
 
@@ -92,10 +92,10 @@ class Cutting(Watching):
 
     def __call__(self, event: Event) -> None:
         super().__call__(event)
-        if isinstance(event, Ticked):
+        if isinstance(event, LoadProgress):
             if event.trial.host == "b" and self.began_on.count("b") == 2:
                 self.rack.hosts["b"].cut = True
-        elif isinstance(event, Ended):
+        elif isinstance(event, TrialEnded):
             failed = event.record.trial.host == "b" and event.record.state == "failed"
             if failed and self.mended:
                 self.rack.hosts["b"].cut = False
@@ -105,7 +105,7 @@ def study(text: str = TEXT) -> Study:
     return parse_study(text, "spread.toml", lambda _: "")
 
 
-def execute(rack: Rack, folder: Path, watcher: Tell = ignore, text: str = TEXT) -> Outcome:
+def execute(rack: Rack, folder: Path, watcher: Tell = ignore, text: str = TEXT) -> RunOutcome:
     with Interruption() as interruption:
         return execute_on(
             study(text), rack.reach, folder, tell=watcher,
@@ -207,7 +207,7 @@ class Stopping(Watching):
         self.after = after
 
     def __call__(self, event: Event) -> None:
-        self.after -= isinstance(event, Ended)
+        self.after -= isinstance(event, TrialEnded)
         if self.after == 0:
             raise Interrupted("stopped", advice="go on")
 
@@ -217,7 +217,7 @@ def test_where_no_host_is_left_the_run_says_so(tmp_path: Path) -> None:
 
     class All(Watching):
         def __call__(self, event: Event) -> None:
-            for host in rack.hosts.values() if isinstance(event, Ticked) else ():
+            for host in rack.hosts.values() if isinstance(event, LoadProgress) else ():
                 host.cut = True
 
     with pytest.raises((HostUnreachable, OwedError)):

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.model.recording import Bins, Recording
-from iotrial.model.results import Latency
+from iotrial.model.recording import LatencyHistogram, Recording
+from iotrial.model.results import LatencyDistribution
 from iotrial.rows import latency_in, latency_out
 from iotrial.store import open_results
 from iotrial_import.folder import latencies
 from iotrial_import.formats import fio_log
-from iotrial_import.legend import Run
+from iotrial_import.legend import ImportedRun
 
 RECORDED = Path(__file__).parent.parent / "data" / "fio"
 
@@ -108,13 +108,13 @@ def test_they_are_in_the_report_as_json_too(
     assert noop["percentiles"]["99.9"]["value"] > noop["percentiles"]["50"]["value"] > 0
 
 
-def run(**bins: Bins) -> Run:
+def run(**bins: LatencyHistogram) -> ImportedRun:
     named = {name.replace("_", "."): each for name, each in bins.items()}
-    return Run("x", Recording("fio", "read", (), bins=named), {})
+    return ImportedRun("x", Recording("fio", "read", (), bins=named), {})
 
 
 def test_where_one_run_has_no_histogram_or_another_s_bins_there_is_no_percentile() -> None:
-    fine, coarse = Bins(1e-9, 2**34, {100: 5}), Bins(1e-6, 2**24, {1: 5})
+    fine, coarse = LatencyHistogram(1e-9, 2**34, {100: 5}), LatencyHistogram(1e-6, 2**24, {1: 5})
     assert list(latencies([run(read_clat=fine), run()])) == []
     assert list(latencies([run(read_clat=fine), run(read_clat=coarse)])) == []
     (both,) = latencies([run(read_clat=fine), run(read_clat=fine, write_clat=fine)])
@@ -122,7 +122,7 @@ def test_where_one_run_has_no_histogram_or_another_s_bins_there_is_no_percentile
 
 
 def test_a_percentile_in_the_last_bin_stays_a_bound_on_disk() -> None:
-    (one,) = latencies([run(read_clat=Bins(1e-6, 1000, {10: 98, 1000: 2}))])
+    (one,) = latencies([run(read_clat=LatencyHistogram(1e-6, 1000, {10: 98, 1000: 2}))])
     assert [each.beyond for each in one.percentiles] == [False, False, False, True, True, True]
-    kept: Latency = latency_in(json.loads(json.dumps(latency_out(one))))
+    kept: LatencyDistribution = latency_in(json.loads(json.dumps(latency_out(one))))
     assert kept == one

@@ -13,24 +13,24 @@ from markupsafe import Markup
 
 from iotrial.report.blocks import (
     Block,
+    BulletList,
     Callout,
+    Collapsible,
     Column,
     Contents,
     Document,
     Figure,
     Figures,
-    Fold,
-    Group,
     Heading,
-    Items,
-    Only,
     Picture,
-    Pre,
-    Ready,
+    PrebuiltMarkup,
+    Preformatted,
+    RowGroup,
     Section,
-    Span,
+    ShapeOnly,
     Table,
     Text,
+    TextSpan,
     joined,
     pieces,
 )
@@ -43,25 +43,25 @@ RENDERER = MarkdownIt("commonmark").enable("table")
 
 def every(text: str) -> tuple[Block, ...]:
     """Each kind of block, with the text wherever it takes one."""
-    span = Span(text, "strong", text)
-    words = (text, span, Span(text, "small"), Span(text, "code"), Picture(SVG, text))
-    rows = (Group(words), (text, words))
+    span = TextSpan(text, "strong", text)
+    words = (text, span, TextSpan(text, "small"), TextSpan(text, "code"), Picture(SVG, text))
+    rows = (RowGroup(words), (text, words))
     return (
         Heading(words, 3, text),
         Text(words, "note"),
         Text(text, "alert"),
-        Items((text, words)),
+        BulletList((text, words)),
         Table((Column(text, "head"), Column(text, "n")), rows, text, text),
         Table((Column(text, "strip"),), (), text, text),
         Callout(text, (Text(words), Text(text)), text),
         Callout(text, (Text(text),)),
-        Pre(text, "said"),
-        Fold(words, (Text(text),), open=True),
+        Preformatted(text, "said"),
+        Collapsible(words, (Text(text),), open=True),
         Figures((Figure("trials", SVG, text, text), Figure("x", SVG, text, text)), (Text(text),)),
         Contents(((text, text),)),
-        Ready(Markup("<hr>")),
-        Only("html", Text(text)),
-        Only("markdown", Text(text)),
+        PrebuiltMarkup(Markup("<hr>")),
+        ShapeOnly("html", Text(text)),
+        ShapeOnly("markdown", Text(text)),
         Section(words, (Text(text),), text, text),
     )
 
@@ -100,14 +100,14 @@ def test_no_text_becomes_markup(text: str) -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cc", "Cs"]), max_size=20))
 def test_in_markdown_neither(text: str) -> None:
-    rendered = RENDERER.render(markdown(Document("t", (Text(text), Items((text, "end"))), ())))
+    rendered = RENDERER.render(markdown(Document("t", (Text(text), BulletList((text, "end"))), ())))
     assert rendered.count("<li>") == 2
     assert "<a " not in rendered
     assert "<h2" not in rendered
 
 
 def test_a_shape_leaves_out_what_is_for_another_alone() -> None:
-    of = Document("t", (Only("html", Text("page")), Only("markdown", Text("wiki"))), ())
+    of = Document("t", (ShapeOnly("html", Text("page")), ShapeOnly("markdown", Text("wiki"))), ())
     assert "page" in html(of)
     assert "wiki" not in html(of)
     assert "wiki" in markdown(of)
@@ -117,7 +117,9 @@ def test_a_shape_leaves_out_what_is_for_another_alone() -> None:
 def test_markdown_leaves_out_what_a_page_folds_away_and_says_pictures_in_characters() -> None:
     row = (Picture(SVG, "--o--"), Picture(SVG))
     of = Document(
-        "t", (Fold("more", (Text("evidence"),)), Table((Column("a"), Column("b")), (row,))), ()
+        "t",
+        (Collapsible("more", (Text("evidence"),)), Table((Column("a"), Column("b")), (row,))),
+        (),
     )
     assert "evidence" not in markdown(of)
     assert "| `--o--` | – |" in markdown(of)
@@ -129,7 +131,7 @@ def test_callouts_that_follow_one_another_are_one_list_and_groups_are_bodies_of_
     of = Document(
         "t",
         (Callout("one", (text,)), Callout("two", (text,), "DOES NOT COUNT"), text),
-        (Table((Column("a"),), (("first",), Group("g"), ("second",))),),
+        (Table((Column("a"),), (("first",), RowGroup("g"), ("second",))),),
     )
     page = html(of)
     assert page.count('<ul class="doubts">') == 1
@@ -139,6 +141,6 @@ def test_callouts_that_follow_one_another_are_one_list_and_groups_are_bodies_of_
 
 
 def test_words_are_joined_with_what_stands_between_them() -> None:
-    link = Span("b", href="x")
+    link = TextSpan("b", href="x")
     assert joined(["a", link, ("c", "d")]) == ("a", ", ", link, ", ", "c", "d")
     assert pieces("a") == ("a",)

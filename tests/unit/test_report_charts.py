@@ -15,7 +15,7 @@ from iotrial.judgement import completed
 from iotrial.model.measurement import metric
 from iotrial.report import charts, drawing
 from iotrial.report.blocks import Figure
-from iotrial.report.series import Point, Series, Spread
+from iotrial.report.series import PercentileSpread, Series, SeriesPoint
 from iotrial.report.view import view
 from iotrial.report.words import change
 
@@ -31,9 +31,11 @@ def parsed(figure: Figure) -> ET.Element:
 
 
 def series(groups: tuple[str, ...]) -> Series:
-    points = tuple(Point(k, 100 + k, groups[k % len(groups)], k, valid=k != 3) for k in range(40))
+    points = tuple(
+        SeriesPoint(k, 100 + k, groups[k % len(groups)], k, valid=k != 3) for k in range(40)
+    )
     spreads = tuple(
-        Spread(group, "read", name, value, value * 0.9, value * 1.2, 5)
+        PercentileSpread(group, "read", name, value, value * 0.9, value * 1.2, 5)
         for name, value in (("p50", 1e-4), ("p99.9", 0.02))
         for group in groups
     )
@@ -185,8 +187,8 @@ def test_equal_values_and_missing_intervals_can_be_drawn() -> None:
         )
         for row in PART.findings
     ]
-    points = tuple(Point(0.0, 5.0, "a", n, valid=True) for n in range(3))
-    spread = Spread("a", "read", "p50", 1e-4, 1e-4, 1e-4, 3)
+    points = tuple(SeriesPoint(0.0, 5.0, "a", n, valid=True) for n in range(3))
+    spread = PercentileSpread("a", "read", "p50", 1e-4, 1e-4, 1e-4, 3)
     lone = Series("w", ("a",), "x", points, 3, (0.0,), (spread,))
     part = dataclasses.replace(PART, findings=tuple(flat), series=lone)
     for figure in charts.figures(part, 0.0, "f"):

@@ -18,8 +18,8 @@ from iotrial.report.document import document
 from iotrial.report.effects import effect_figures, pair_spec, tradeoff_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
-from iotrial.stats.tradeoffs import Extent, beaten, tradeoffs
+from iotrial.report.view import ReportView, view
+from iotrial.stats.tradeoffs import MeanInterval, beaten, tradeoffs
 
 FACTORS = {"scheduler": ("none", "bfq"), "depth": ("1", "32"), "size": ("4k", "64k")}
 P99 = {"none": 1.4, "bfq": 1.0}
@@ -48,11 +48,11 @@ def judged() -> Judged:
 
 
 @pytest.fixture(scope="module")
-def seen(judged: Judged) -> View:
+def seen(judged: Judged) -> ReportView:
     return view(judged)
 
 
-def test_the_terminal_lists_what_differs_and_what_explains(seen: View) -> None:
+def test_the_terminal_lists_what_differs_and_what_explains(seen: ReportView) -> None:
     console = Console(width=80, record=True)
     console.print(verdict_table(seen))
     said = " ".join(console.export_text().split())
@@ -65,7 +65,7 @@ def test_the_terminal_lists_what_differs_and_what_explains(seen: View) -> None:
     assert "the average effect of scheduler=bfq hides opposite effects" in said
 
 
-def test_markdown_has_the_same(seen: View) -> None:
+def test_markdown_has_the_same(seen: ReportView) -> None:
     said = markdown(seen)
     assert "| scheduler=bfq × depth=32 | differs |" in said
     assert "Variation explained: size" in said
@@ -86,7 +86,7 @@ def test_the_document_has_all_of_it_and_is_json(judged: Judged) -> None:
     )  # fmt: skip
 
 
-def test_the_page_draws_them_with_words_for_those_who_do_not_see(seen: View) -> None:
+def test_the_page_draws_them_with_words_for_those_who_do_not_see(seen: ReportView) -> None:
     figures = effect_figures(seen.parts[0], seen.margin, "e")
     titles = [figure.title for figure in figures]
     assert titles[0] == "Main effects on read IOPS, all on one scale"
@@ -103,7 +103,7 @@ def test_the_page_draws_them_with_words_for_those_who_do_not_see(seen: View) -> 
     assert "Interactions: does one factor" in page
 
 
-def test_every_point_of_an_interaction_has_its_interval(seen: View) -> None:
+def test_every_point_of_an_interaction_has_its_interval(seen: ReportView) -> None:
     rows = [e for e in seen.parts[0].simple if (e.factor, e.other) == ("scheduler", "depth")]
     drawn = pair_spec(rows, 0.02)["datasets"]["rows"]
     assert [(row["at"], row["g"]) for row in drawn] == [("depth=1", "bfq"), ("depth=32", "bfq")]
@@ -119,7 +119,7 @@ def test_one_factor_gets_no_chart_of_several() -> None:
 # -- trade-offs -------------------------------------------------------------------------------
 
 
-def test_only_what_nothing_beats_is_filled(seen: View) -> None:
+def test_only_what_nothing_beats_is_filled(seen: ReportView) -> None:
     [found] = seen.parts[0].tradeoffs
     best = {point.treatment for point in found.points if point.front}
     fastest = (("scheduler", "bfq"), ("depth", "32"), ("size", "4k"))
@@ -138,8 +138,8 @@ def test_a_latency_that_is_the_primary_metric_is_not_drawn_against_itself() -> N
     assert tradeoffs(alone) == ()
 
 
-def extent(low: float, high: float) -> Extent:
-    return Extent((low * high) ** 0.5, low, high)
+def extent(low: float, high: float) -> MeanInterval:
+    return MeanInterval((low * high) ** 0.5, low, high)
 
 
 @pytest.mark.parametrize(
@@ -169,5 +169,5 @@ def test_somebody_is_never_beaten(values: list[tuple[float, float]]) -> None:
 
 
 def test_without_intervals_nothing_was_shown() -> None:
-    points = [(Extent(x, None, None), Extent(1.0, None, None)) for x in (1.0, 2.0)]
+    points = [(MeanInterval(x, None, None), MeanInterval(1.0, None, None)) for x in (1.0, 2.0)]
     assert not beaten(points[0], points[1], (True, False))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from iotrial.judgement.noise import Trace, answer, noise, warmup_doubts
+from iotrial.judgement.noise import RateTrace, answer, noise, warmup_doubts
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import NoTraces, Results
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import TrialRecord
 from iotrial.model.workload import Workload
@@ -57,7 +57,7 @@ def results(
     )
     made = Study(
         "Which?", "s", (Target("disk", "loop"),), (workload,), (), Design(blocks=blocks),
-        Decide((("load", metric),)), text="s", digest="s",
+        DecisionRule((("load", metric),)), text="s", digest="s",
     )  # fmt: skip
     study = at_baseline(as_aa(made), {})
     records = []
@@ -98,7 +98,7 @@ def results(
     return Results(folder, study, planned, tuple(records), traces=traces)
 
 
-def traced(folder: Path, *how: Shape, **more: float) -> Trace:
+def traced(folder: Path, *how: Shape, **more: float) -> RateTrace:
     found = noise(results(folder, *how, **more))[0].trace  # type: ignore[arg-type]
     assert found is not None
     return found

@@ -13,13 +13,13 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from iotrial.judgement import Judged, judge
-from iotrial.model.finding import RaceStory
+from iotrial.model.finding import RaceResult
 from iotrial.report import races
 from iotrial.report.document import document
 from iotrial.report.races import race_figures, race_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 
 SIXTEEN = {f"s{number}": -0.004 * number * (number % 4) for number in range(16)}
 
@@ -30,24 +30,24 @@ def judged() -> Judged:
 
 
 @pytest.fixture(scope="module")
-def seen(judged: Judged) -> View:
+def seen(judged: Judged) -> ReportView:
     return view(judged)
 
 
-def story(of: View) -> RaceStory:
+def story(of: ReportView) -> RaceResult:
     told = of.parts[0].race
     assert told is not None
     return told
 
 
-def said(of: View) -> str:
+def said(of: ReportView) -> str:
     console = Console(file=io.StringIO(), width=80, no_color=True, color_system=None)
     console.print(verdict_table(of))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_the_terminal_says_who_went_when_within_80_columns(seen: View) -> None:
+def test_the_terminal_says_who_went_when_within_80_columns(seen: ReportView) -> None:
     lines = said(seen).splitlines()
     assert max(map(cell_len, lines)) <= 80
     (head,) = [at for at, line in enumerate(lines) if line.startswith("treatment")]
@@ -67,7 +67,7 @@ def test_names_too_long_for_a_column_stay_whole_and_no_number_is_lost() -> None:
     assert "…" in lines[rows[-1] + 1]
 
 
-def test_markdown_and_the_page_have_the_table(seen: View) -> None:
+def test_markdown_and_the_page_have_the_table(seen: ReportView) -> None:
     assert "| treatment | verdict | after block | trials | difference (interval) |" in (
         markdown(seen)
     )
@@ -108,7 +108,7 @@ def test_before_the_first_look_there_is_neither_table_nor_chart() -> None:
     assert "How the race went" not in html(seen)
 
 
-def test_the_chart_has_a_panel_a_treatment_and_keeps_the_schema(seen: View) -> None:
+def test_the_chart_has_a_panel_a_treatment_and_keeps_the_schema(seen: ReportView) -> None:
     alt.Chart.from_dict(race_spec(story(seen), seen.margin), validate=True)
     (figure,) = race_figures(seen.parts[0], seen.margin, "r0")
     root = ET.fromstring(figure.svg)  # noqa: S314 -- our own

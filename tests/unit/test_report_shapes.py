@@ -27,8 +27,8 @@ from iotrial.report.document import document
 from iotrial.report.render.markdown import code, escape
 from iotrial.report.study import markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
-from iotrial.report.words import Scale, ruler, scale, strip
+from iotrial.report.view import ReportView, view
+from iotrial.report.words import IntervalScale, ruler, scale, strip
 
 RESULTS = factories.results()
 COMPARISON = factories.comparison(RESULTS)
@@ -38,7 +38,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 RENDERER = MarkdownIt("commonmark").enable("table")
 
 
-def said(shown: View, *, width: int = 80) -> str:
+def said(shown: ReportView, *, width: int = 80) -> str:
     """What a terminal without colour is given."""
     console = Console(file=io.StringIO(), width=width, no_color=True, color_system=None)
     console.print(verdict_table(shown), crop=False)
@@ -134,7 +134,7 @@ def finding(ratio: float, low: float | None, high: float | None) -> Finding:
 def test_an_interval_is_drawn_where_it_lies(
     numbers: tuple[float, float, float], drawn: str
 ) -> None:
-    assert strip(finding(*numbers), Scale(0.8, 1.1, 21)) == drawn
+    assert strip(finding(*numbers), IntervalScale(0.8, 1.1, 21)) == drawn
 
 
 ratios = st.floats(0.05, 20)

@@ -18,7 +18,7 @@ from iotrial.report.document import document
 from iotrial.report.junit import junit
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.stats.regress import regress
 
 
@@ -28,11 +28,11 @@ def results(most: int = 10_000) -> Results:
     return Results(Path("results/staged"), study, tuple(planned), tuple(done))
 
 
-def seen(most: int = 10_000) -> View:
+def seen(most: int = 10_000) -> ReportView:
     return view(judge(results(most)))
 
 
-def on_terminal(of: View) -> str:
+def on_terminal(of: ReportView) -> str:
     console = Console(width=100, record=True, file=io.StringIO())
     console.print(verdict_table(of))
     return console.export_text()

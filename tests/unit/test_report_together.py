@@ -19,47 +19,51 @@ from iotrial.judgement import completed
 from iotrial.judgement.parts import VerdictRow
 from iotrial.report.render.html import html as page_of
 from iotrial.report.render.markdown import markdown as markdown_of
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.report.words import visible
 from iotrial.stats.judge import judge
-from iotrial_suites.case import Checked, Machine, Result
+from iotrial_suites.case import CaseResult, CheckResults, HostVersions
 from iotrial_suites.session import session as sessions
 from iotrial_suites.together.report import document
-from iotrial_suites.together.view import Checks, Study, Together, together
+from iotrial_suites.together.view import CombinedReport, SessionFolder, StudyFolder, together
 
-Form = Callable[[Together], str]
+Form = Callable[[CombinedReport], str]
 DATA = Path(__file__).parents[2] / "docs" / "five-studies" / "data"
 EVIL = "<script>alert(1)</script>|[x](javascript:y) \x1b[31m"
-MACHINE = Machine("n1", "6.1.0", "Debian 12", {"mdadm": "mdadm - v4.2", "dlm_tool": ""})
-CREATE = Result("cluster-md/create", "It is made", 1, "pass", folder="cases/cluster-md.create-1")
-GROW = Result("cluster-md/bitmap", "It grows", 1, "known failure", ("refused",), "mdadm 4.2")
-RAISED = Result("stress/verify", "No byte is lost", 1, "fail", ("byte 4096 differs",), seconds=3.0)
-THREE = Result("cluster-md/three", "Three have it", 1, "not run", ("needs 3 hosts", "no mdadm"))
+MACHINE = HostVersions("n1", "6.1.0", "Debian 12", {"mdadm": "mdadm - v4.2", "dlm_tool": ""})
+CREATE = CaseResult(
+    "cluster-md/create", "It is made", 1, "pass", folder="cases/cluster-md.create-1"
+)
+GROW = CaseResult("cluster-md/bitmap", "It grows", 1, "known failure", ("refused",), "mdadm 4.2")
+RAISED = CaseResult(
+    "stress/verify", "No byte is lost", 1, "fail", ("byte 4096 differs",), seconds=3.0
+)
+THREE = CaseResult("cluster-md/three", "Three have it", 1, "not run", ("needs 3 hosts", "no mdadm"))
 
 
-def html(all_: Together) -> str:
+def html(all_: CombinedReport) -> str:
     return page_of(document(all_))
 
 
-def markdown(all_: Together) -> str:
+def markdown(all_: CombinedReport) -> str:
     return markdown_of(document(all_))
 
 
-def checks(*results: Result, name: str = "arrays", at: str = "../arrays/") -> Checks:
+def checks(*results: CaseResult, name: str = "arrays", at: str = "../arrays/") -> SessionFolder:
     suites = tuple((each, each) for each in dict.fromkeys(r.case.split("/")[0] for r in results))
-    return Checks(name, at, Checked(suites, (MACHINE,), results, started=1763798400.0))
+    return SessionFolder(name, at, CheckResults(suites, (MACHINE,), results, started=1763798400.0))
 
 
-def seen() -> View:
+def seen() -> ReportView:
     results = factories.results()
     return view(completed(results, factories.comparison(results)))
 
 
-def study(of: View | None = None, name: str = "study") -> Study:
-    return Study(name, "../study/", of or seen())
+def study(of: ReportView | None = None, name: str = "study") -> StudyFolder:
+    return StudyFolder(name, "../study/", of or seen())
 
 
-def with_rates(name: str, tool: str, metric: str, *rates: float) -> Study:
+def with_rates(name: str, tool: str, metric: str, *rates: float) -> StudyFolder:
     """A study of one workload, whose levels reach these rates."""
     whole = seen()
     part = next(each for each in whole.parts if each.findings)
@@ -114,7 +118,7 @@ def test_every_reason_for_which_a_case_was_not_run_or_fails_as_known_is_a_gap() 
 
 @pytest.mark.parametrize("form", [html, markdown])
 def test_what_was_not_done_is_said_and_not_left_out(form: Form) -> None:
-    nothing: Together = together([], [])
+    nothing: CombinedReport = together([], [])
     text = form(nothing)
     assert text.count("None was run.") == 2
     assert "Nothing was measured." in text
@@ -227,11 +231,11 @@ def test_a_load_at_the_link_cannot_show_what_an_array_costs(
 
 @pytest.mark.parametrize("form", [html, markdown])
 def test_nothing_that_a_host_a_case_or_a_folder_is_called_becomes_markup(form: Form) -> None:
-    machine = Machine(EVIL, EVIL, EVIL, {"mdadm": EVIL})
-    bad = Result(f"md/{EVIL}", EVIL, 1, "fail", (EVIL,), EVIL, folder=f"cases/{EVIL}")
-    checked = Checked(((EVIL, EVIL),), (machine,), (bad,), stopped=EVIL)
+    machine = HostVersions(EVIL, EVIL, EVIL, {"mdadm": EVIL})
+    bad = CaseResult(f"md/{EVIL}", EVIL, 1, "fail", (EVIL,), EVIL, folder=f"cases/{EVIL}")
+    checked = CheckResults(((EVIL, EVIL),), (machine,), (bad,), stopped=EVIL)
     hostile = replace(seen(), question=visible(EVIL), answer=visible(EVIL))
-    text = form(together([Checks(EVIL, "../x/", checked)], [study(hostile, EVIL)]))
+    text = form(together([SessionFolder(EVIL, "../x/", checked)], [study(hostile, EVIL)]))
     assert "\x1b" not in text
     if form is html:
         assert "script" not in Links(text).tags
@@ -250,7 +254,9 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str,
 def folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[Path, Path]:
     """A session of checks and a study, in folders with names that need care."""
     arrays, bonnie = tmp_path / "check md #1", tmp_path / "bonnie"
-    header = sessions.Header((("cluster-md", "arrays"),), ("create",), (MACHINE,), 1763798400.0)
+    header = sessions.SessionHeader(
+        (("cluster-md", "arrays"),), ("create",), (MACHINE,), 1763798400.0
+    )
     sessions.begin(arrays, header)
     sessions.add(arrays, CREATE)
     (arrays / CREATE.folder).mkdir(parents=True)

@@ -17,8 +17,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt
 from iotrial.report import evidence, words
-from iotrial.report.series import DRAWN, Point, thinned
-from iotrial.report.view import View, view
+from iotrial.report.series import DRAWN, SeriesPoint, thinned
+from iotrial.report.view import ReportView, view
 from iotrial.report.words import visible, visible_lines
 from iotrial.units import axis_scale
 
@@ -32,7 +32,7 @@ def nothing() -> tuple[Results, Comparison]:
     return empty, Comparison(factories.QUESTION, (), "", "")
 
 
-def with_raw(raw: str) -> View:
+def with_raw(raw: str) -> ReportView:
     record = RESULTS.valid[0]
     measured = tuple(dataclasses.replace(m, raw=raw) for m in record.measurements)
     changed = dataclasses.replace(record, measurements=measured)
@@ -220,8 +220,8 @@ def test_metrics_iotrial_does_not_know_are_shown_and_not_fatal() -> None:
 # -- fewer points ----------------------------------------------------------------------------
 
 
-def points(n: int, wrong: int) -> list[Point]:
-    return [Point(k, (k * 7919) % n, "ab"[k % 2], k, valid=k % wrong != 0) for k in range(n)]
+def points(n: int, wrong: int) -> list[SeriesPoint]:
+    return [SeriesPoint(k, (k * 7919) % n, "ab"[k % 2], k, valid=k % wrong != 0) for k in range(n)]
 
 
 @settings(deadline=None, max_examples=40)

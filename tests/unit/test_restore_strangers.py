@@ -13,14 +13,14 @@ import pytest
 
 from iotrial.errors import OwedError
 from iotrial.execute.settings.guard import guard_argv
-from iotrial.execute.settings.journal import SettingsDebt, open_journal
+from iotrial.execute.settings.journal import SettingsUndo, open_journal
 from iotrial.execute.settings.restore import boot_id, read_reports, restore
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.disk import Disk
+from iotrial.hosts.fake.disk import FakeDisk
 from iotrial.hosts.local import LocalHost
 from iotrial.look.identity import identify
-from iotrial.model.step import Act, Probe
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.step import Change, Probe
+from iotrial.model.tunable import FormerValue, Setting
 from iotrial.tunables import tunable
 
 BOOKS = "/var/lib/iotrial/journals"
@@ -57,9 +57,11 @@ def card(tmp_path: Path) -> Path:
     header = {"boot_id": boot_id(host), "token": "t"}
     journal = open_journal(host, str(tmp_path / "books"), header)
     mtu = str(tmp_path / "mtu")
-    owed = Owed(Setting("eth9", "net.mtu", "1500"), Probe(mtu), (Act("write", mtu, "1500"),))
+    owed = FormerValue(
+        Setting("eth9", "net.mtu", "1500"), Probe(mtu), (Change("write", mtu, "1500"),)
+    )
     witness = (str(tmp_path / "address"), "52:54:00:12:34:56")
-    journal.owe_settings(SettingsDebt("eth9", None, (owed,), (witness,)))
+    journal.owe_settings(SettingsUndo("eth9", None, (owed,), (witness,)))
     (tmp_path / "mtu").write_text("9000")
     return tmp_path
 
@@ -100,8 +102,8 @@ def lasting_debt() -> FakeHost:
     knob, former = tunable("queue.scheduler"), "kyber"
     journal = open_journal(host, BOOKS, {"boot_id": boot_id(host), "token": "t"})
     setting = Setting("fake0", knob.name, former)
-    owed = Owed(setting, knob.probe("fake0"), knob.undo("fake0", former), durable=True)
-    journal.owe_settings(SettingsDebt("fake0", identify(host, "/dev/fake0"), (owed,)))
+    owed = FormerValue(setting, knob.probe("fake0"), knob.undo("fake0", former), durable=True)
+    journal.owe_settings(SettingsUndo("fake0", identify(host, "/dev/fake0"), (owed,)))
     host.reboot()
     return host
 
@@ -114,7 +116,7 @@ def test_a_disk_with_another_name_after_a_reboot_gets_what_outlives_it() -> None
     host = lasting_debt()
     for name, devno, number in (("fake0", (240, 0), 1), ("fake1", (240, 16), 0)):
         wwid = f"naa.600fa4e00000000{number}"
-        host.replace_disk(name, Disk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
+        host.replace_disk(name, FakeDisk(name, devno, serial=f"FAKE000{number}", wwid=wwid))
     others = scheduler(host, "fake0")
     said = restore(host, BOOKS)
     assert "[kyber]" in scheduler(host, "fake1")

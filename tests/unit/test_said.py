@@ -19,9 +19,9 @@ from test_hostile import RAW
 import factories
 import foreign
 from iotrial.cli.output import Output, json_text
-from iotrial.cli.progress import Terminal
+from iotrial.cli.progress import ProgressDisplay
 from iotrial.errors import RefusedError
-from iotrial.model.event import Said
+from iotrial.model.event import Message
 
 SPITE = "\x1b[2J\x1b]52;c;cm0gLXJm\x07 \x9b31m \x9c \u202e \u2066 \x00 \x7f \r \x08 \ud800"
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
@@ -88,11 +88,11 @@ def test_a_question_to_a_person_shows_controls(
     monkeypatch.setattr("select.select", lambda *_: ([sys.stdin], [], []))
     monkeypatch.setattr("sys.stdin", io.StringIO("\n"))
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
-    terminal = Terminal(Output(), factories.study())
+    terminal = ProgressDisplay(Output(), factories.study())
     ask = terminal.person()
     assert ask, "somebody is there"
     ask(f"Set it to {SPITE}", lambda: False)
-    terminal(Said(SPITE))
+    terminal(Message(SPITE))
     said = capfd.readouterr()
     assert not unseen(said.out + said.err)
     assert "Then press Enter" in said.err

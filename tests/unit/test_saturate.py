@@ -25,7 +25,7 @@ from iotrial.plan.saturate import FINAL, MOST_SEARCHED, SEARCH, grid, job_counts
 from iotrial.plan.stages import next_trials
 from iotrial.report.ceiling import KINDS, curve_figure, curve_spec
 from iotrial.stats import ceiling
-from iotrial.stats.ceiling import Seen
+from iotrial.stats.ceiling import MeasuredCell
 from iotrial.stats.judge import judge
 from iotrial.tools.fio import job_of
 
@@ -78,8 +78,8 @@ def searched(device: Device, sd: float, seed: int) -> tuple[float, int]:
     chance = random.Random(seed)
     truth = [device.rate(*load(cell)) for cell in CELLS]
 
-    def seen(cell: int) -> Seen:
-        return Seen(truth[cell] * math.exp(chance.gauss(0, sd)))
+    def seen(cell: int) -> MeasuredCell:
+        return MeasuredCell(truth[cell] * math.exp(chance.gauss(0, sd)))
 
     known = {cell: seen(cell) for cell in ceiling.start(GRID)}
     while len(known) < MOST_SEARCHED and (cell := ceiling.next_cell(GRID, known)) is not None:

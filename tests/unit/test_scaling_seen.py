@@ -13,30 +13,34 @@ from stats_studies import noisy, results
 
 from iotrial.execute.load.part import keep_strain
 from iotrial.judgement import Judged, completed
-from iotrial.judgement.utilisation import Step
-from iotrial.model.results import Strain
+from iotrial.judgement.utilisation import ScalingLevel
+from iotrial.model.results import ResourceUsage
 from iotrial.report.document import document
 from iotrial.report.scaling import MOST_BORNE, borne_rows
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
-from iotrial.report.view import View, view
+from iotrial.report.view import ReportView, view
 from iotrial.stats.judge import judge
 from iotrial.trial_files import FolderTraces
 
 EFFECTS = {("reads", "1"): 1.0, ("reads", "2"): 1.99, ("reads", "4"): 2.6}
 
 
-def strains(hosts: int) -> list[Strain]:
+def strains(hosts: int) -> list[ResourceUsage]:
     """Of four hosts the third has a busy CPU, and a map whose first path carries most."""
     found = []
     for number in range(1, hosts + 1):
         host, part = f"box{number}", f"box{number}/lun"
         slow = number == 3
         found += [
-            Strain(host, "cpu", "all", busy=0.97 if slow else 0.4, interrupts=0.41),
-            Strain(host, "device", "dm-3", part, busy=1.0, ios=990.0, latency=1e-3),
-            Strain(host, "path", "sdb", part, busy=0.9, ios=700.0 if slow else 500.0, limit=32),
-            Strain(host, "path", "sdc", part, busy=0.9, ios=290.0 if slow else 490.0, depth=0.7),
+            ResourceUsage(host, "cpu", "all", busy=0.97 if slow else 0.4, interrupts=0.41),
+            ResourceUsage(host, "device", "dm-3", part, busy=1.0, ios=990.0, latency=1e-3),
+            ResourceUsage(
+                host, "path", "sdb", part, busy=0.9, ios=700.0 if slow else 500.0, limit=32
+            ),
+            ResourceUsage(
+                host, "path", "sdc", part, busy=0.9, ios=290.0 if slow else 490.0, depth=0.7
+            ),
         ]
     return found
 
@@ -66,15 +70,15 @@ def judged(tmp_path: Path) -> Judged:
 
 
 @pytest.fixture
-def seen(judged: Judged) -> View:
+def seen(judged: Judged) -> ReportView:
     return view(judged)
 
 
-def steps(of: View) -> dict[str, Step]:
+def steps(of: ReportView) -> dict[str, ScalingLevel]:
     return {step.level: step for part in of.parts for step in part.scaling}
 
 
-def test_the_step_where_it_bends_says_what_stood_at_its_limit(seen: View) -> None:
+def test_the_step_where_it_bends_says_what_stood_at_its_limit(seen: ReportView) -> None:
     found = steps(seen)
     assert [level for level, step in found.items() if step.bends] == ["4"]
     assert [o.said for o in found["1"].seen] == ["nothing we sample was at its limit"]
@@ -87,7 +91,7 @@ def test_the_step_where_it_bends_says_what_stood_at_its_limit(seen: View) -> Non
     assert scale.efficiency == pytest.approx(0.65, rel=0.02)
 
 
-def shapes(of: View) -> dict[str, str]:
+def shapes(of: ReportView) -> dict[str, str]:
     console = Console(width=300, record=True, file=None, no_color=True)
     with console.capture() as said:
         console.print(verdict_table(of))
@@ -95,7 +99,7 @@ def shapes(of: View) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("shape", ["text", "md", "html"])
-def test_every_shape_says_it_and_where_the_load_went(seen: View, shape: str) -> None:
+def test_every_shape_says_it_and_where_the_load_went(seen: ReportView, shape: str) -> None:
     said = shapes(seen)[shape]
     assert "the CPU of box3 was 97% busy" in said
     assert "it bends here" in said
@@ -119,14 +123,14 @@ def test_the_document_has_every_number(judged: Judged) -> None:
     assert path["even"] == 0.5
 
 
-def test_a_table_of_many_hosts_ends_and_says_so(seen: View) -> None:
+def test_a_table_of_many_hosts_ends_and_says_so(seen: ReportView) -> None:
     (borne,) = seen.borne
     many = replace(borne, strains=borne.strains * 10)
     assert len(borne_rows(many)) == MOST_BORNE
 
 
 def test_results_without_strains_and_torn_ones_still_have_their_steps(
-    seen: View, tmp_path: Path
+    seen: ReportView, tmp_path: Path
 ) -> None:
     assert seen.borne
     for path in tmp_path.glob("trials/*/strain.json"):

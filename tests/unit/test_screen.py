@@ -11,7 +11,7 @@ from stats_studies import record
 
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
@@ -28,7 +28,7 @@ def study(blocks: int = 6) -> Study:
     return Study(
         "Which of these matter?", "s", (Target("disk", "loop"),), (Workload("reads", "fio"),),
         tuple(Factor(name, "option", tuple(map(Level, labels))) for name in NAMES),
-        Design(blocks=blocks), Decide((("reads", "read.iops"),), margin=0.05),
+        Design(blocks=blocks), DecisionRule((("reads", "read.iops"),), margin=0.05),
         digest="0123456789ab",
     )  # fmt: skip
 

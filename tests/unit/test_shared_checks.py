@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from iotrial_suites.case import Case, Failed, Mount, Node, Run, Said, Scene
+from iotrial_suites.case import (
+    Case,
+    CaseContext,
+    CaseFailed,
+    CaseHost,
+    CommandResult,
+    MountDevice,
+    RunCommand,
+)
 from iotrial_suites.suites import cluster_md, suite
 from iotrial_suites.suites.arrays import section
 from iotrial_suites.suites.clustered import joined, slots
@@ -16,8 +24,11 @@ from iotrial_suites.suites.clustered import joined, slots
 Answer = Callable[[tuple[str, ...], int], str | int]
 """What a command prints, or the exit status it fails with."""
 
-SCENE = Scene(
-    (Node("one", (6, 1), ("/dev/sda", "/dev/sdb")), Node("two", (6, 1), ("/dev/sdx", "/dev/sdy"))),
+SCENE = CaseContext(
+    (
+        CaseHost("one", (6, 1), ("/dev/sda", "/dev/sdb")),
+        CaseHost("two", (6, 1), ("/dev/sdx", "/dev/sdy")),
+    ),
     "abc",
 )
 
@@ -32,13 +43,17 @@ def play(case: Case, answer: Answer) -> None:
         except StopIteration:
             return
         reply = None
-        if isinstance(step, Mount):
+        if isinstance(step, MountDevice):
             reply = "/mnt"
-        if isinstance(step, Run):
+        if isinstance(step, RunCommand):
             said = answer(step.argv, step.on)
-            reply = Said(step.argv, said) if isinstance(said, int) else Said(step.argv, 0, said)
+            reply = (
+                CommandResult(step.argv, said)
+                if isinstance(said, int)
+                else CommandResult(step.argv, 0, said)
+            )
             if step.exits is not None and reply.exit not in step.exits:
-                raise Failed(f"{step.argv}: {reply.exit}")
+                raise CaseFailed(f"{step.argv}: {reply.exit}")
 
 
 MDSTAT = """\
@@ -100,12 +115,12 @@ def test_an_honest_cluster_passes() -> None:
 def test_an_mdadm_or_a_kernel_that_lies_is_found_out(
     part: str, said: str | int, reason: str
 ) -> None:
-    with pytest.raises(Failed, match=reason):
+    with pytest.raises(CaseFailed, match=reason):
         play(cluster_md.create_case, lying(part, said))
 
 
 def test_a_bitmap_that_only_claims_to_be_gone_is_found_out() -> None:
-    with pytest.raises(Failed, match="a cluster with bitmap none"):
+    with pytest.raises(CaseFailed, match="a cluster with bitmap none"):
         play(cluster_md.bitmap_case, cluster)
 
 

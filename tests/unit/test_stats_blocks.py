@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iotrial.stats.blocks import Floats, Layout, fit
+from iotrial.stats.blocks import BlockLayout, Floats, fit
 
 
-def complete(blocks: int, cells: int) -> Layout:
-    return Layout(np.repeat(np.arange(blocks), cells), np.tile(np.arange(cells), blocks))
+def complete(blocks: int, cells: int) -> BlockLayout:
+    return BlockLayout(np.repeat(np.arange(blocks), cells), np.tile(np.arange(cells), blocks))
 
 
 def versus_first(cells: int) -> Floats:
@@ -54,7 +54,7 @@ def test_a_missing_cell_by_hand() -> None:
     # Three cells, two blocks, cell 2 missing in block 1.  Its value there is free, so cell 2 - 0
     # rests on block 0 and the mean effects: d01 = mean(1, 3) = 2; cell 2 = 9 against the mean of
     # cells 0 and 1 of block 0 with d01 = 2: (4 + 5)/2 = 4.5 = m, cell 0 = m - 1 = 3.5: 9 - 3.5.
-    layout = Layout(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1]))
+    layout = BlockLayout(np.array([0, 0, 0, 1, 1]), np.array([0, 1, 2, 0, 1]))
     got = fit(layout, np.array([4.0, 5.0, 9.0, 1.0, 4.0]), versus_first(3))
     assert got.df == 1
     assert got.estimate == pytest.approx([2.0, 5.5])
@@ -67,7 +67,7 @@ def test_any_holes_agree_with_ordinary_least_squares(seed: int) -> None:
     full = complete(blocks, cells)
     kept = rng.random(blocks * cells) < 0.8
     kept[:cells] = True  # one complete block connects everything
-    layout = Layout(np.unique(full.block[kept], return_inverse=True)[1], full.cell[kept])
+    layout = BlockLayout(np.unique(full.block[kept], return_inverse=True)[1], full.cell[kept])
     logs = rng.normal(size=kept.sum())
     got = fit(layout, logs, versus_first(cells))
     design = np.hstack([np.eye(layout.block.max() + 1)[layout.block], np.eye(cells)[layout.cell]])
@@ -82,7 +82,7 @@ def test_any_holes_agree_with_ordinary_least_squares(seed: int) -> None:
 
 
 def test_blocks_that_share_no_cell_are_two_experiments() -> None:
-    layout = Layout(np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3, 2, 3]))
+    layout = BlockLayout(np.array([0, 0, 1, 1, 2, 2, 3, 3]), np.array([0, 1, 0, 1, 2, 3, 2, 3]))
     contrasts = np.array([[-1.0, 1, 0, 0], [0, 0, -1, 1]])
     got = fit(layout, np.array([0, 1.0, 0, 3, 0, 5, 0, 5]), contrasts)
     assert got.df == 2  # one from each

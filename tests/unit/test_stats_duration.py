@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from iotrial.stats.noise import FARTHEST, Parts, advised, optimum, parts, rounded
+from iotrial.stats.noise import FARTHEST, VarianceComponents, advised, optimum, parts, rounded
 
 
 def test_no_other_length_takes_fewer_hours_for_the_same_precision() -> None:
-    found, overhead = Parts(0.01**2, 0.03**2, told=True), 4.0
+    found, overhead = VarianceComponents(0.01**2, 0.03**2, told=True), 4.0
     best = optimum(found, overhead)
     lengths = np.linspace(0.5, 60, 2000)
     hours = [found.variance(each) * (overhead + each) for each in lengths]
@@ -36,21 +36,21 @@ def test_the_simulated_trials_tell_the_parts_they_were_made_of() -> None:
 
 
 def test_where_trials_differ_more_than_their_seconds_short_ones_are_advised() -> None:
-    steady = Parts(0.03**2, 0.001**2, told=True)
+    steady = VarianceComponents(0.03**2, 0.001**2, told=True)
     found = advised(steady, overhead=1.0, warmup=(0.0, 5.0), seconds=30.0, shortest=2.0)
     assert found.seconds == 2.0
     assert found.hours == pytest.approx(3 / 36, rel=0.05)
 
 
 def test_where_only_the_seconds_differ_long_ones_are_advised_but_not_beyond_what_was_seen() -> None:
-    restless = Parts(1e-8, 0.1**2, told=False)
+    restless = VarianceComponents(1e-8, 0.1**2, told=False)
     found = advised(restless, overhead=1.0, warmup=(1.0, 1.0), seconds=10.0, shortest=1.0)
     assert found.seconds == FARTHEST * 10
     assert found.hours < 1
 
 
 def test_trials_that_are_precise_enough_are_not_made_longer() -> None:
-    quiet = Parts(1e-9, 0.001**2, told=False)
+    quiet = VarianceComponents(1e-9, 0.001**2, told=False)
     long = advised(quiet, overhead=2.0, warmup=(1.0, 1.0), seconds=10.0, shortest=1.0)
     enough = advised(
         quiet, overhead=2.0, warmup=(1.0, 1.0), seconds=10.0, shortest=1.0, enough=0.01**2

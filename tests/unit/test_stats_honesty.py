@@ -13,7 +13,7 @@ import pytest
 from stats_studies import METRIC, SCHEDULER, Floats, record, results
 
 from iotrial.model.results import Results
-from iotrial.stats.judge import Question, answer, judge, questions, verdict_on
+from iotrial.stats.judge import ComparisonQuestion, answer, judge, questions, verdict_on
 
 STUDIES = 10_000
 WORKLOADS = ("randread", "randmix", "seqwrite")
@@ -36,7 +36,7 @@ def template(factors: dict[str, tuple[str, ...]], blocks: int) -> Results:
     return results(factors, WORKLOADS, blocks, lambda _: 1000.0)
 
 
-def simulated(question: Question, studies: int, rng: np.random.Generator) -> Floats:
+def simulated(question: ComparisonQuestion, studies: int, rng: np.random.Generator) -> Floats:
     """Log responses (observations, studies): noise, and steps of 5 % between blocks."""
     layout = question.responses.layout
     noise = rng.normal(0, NOISE[question.workload], (len(layout.cell), studies))
@@ -44,7 +44,7 @@ def simulated(question: Question, studies: int, rng: np.random.Generator) -> Flo
     return np.asarray(7 + noise + steps[layout.block])
 
 
-def true_effects(question: Question) -> Floats:
+def true_effects(question: ComparisonQuestion) -> Floats:
     """What EFFECT adds to each observation."""
     cells = [sum(EFFECT.get(label, 0.0) for _, label in cell) for cell in question.responses.cells]
     return np.array(cells)[question.responses.layout.cell][:, None]

@@ -14,7 +14,7 @@ from scipy import stats
 from stats_studies import results
 
 from iotrial.judgement import judge as judge_all
-from iotrial.model.finding import Comparison, Share
+from iotrial.model.finding import Comparison, VarianceShare
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.stats.designs import columns, rows
@@ -160,7 +160,7 @@ def test_intervals_of_interactions_hold_together() -> None:
 # -- shares -----------------------------------------------------------------------------------
 
 
-def table(of: Results, kind: str = "II") -> dict[tuple[str, ...], Share]:
+def table(of: Results, kind: str = "II") -> dict[tuple[str, ...], VarianceShare]:
     data = responses(counted(of)["reads"], "read.iops", of.study)
     return {each.source: each for each in anova(of.study, "reads", data, kind)}  # type: ignore[arg-type]
 

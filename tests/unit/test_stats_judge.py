@@ -13,7 +13,7 @@ from stats_studies import METRIC, SCHEDULER, change, noisy, record, results, wit
 
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Factor, Level
+from iotrial.model.study import DecisionRule, Factor, Level
 from iotrial.model.trial import Trial
 from iotrial.stats.judge import judge
 from iotrial.stats.power import resolvable
@@ -282,5 +282,5 @@ def test_trials_on_several_targets_are_compared_within_each() -> None:
 
 
 def test_a_decision_rule_that_names_no_workload_finds_nothing() -> None:
-    of = results(TWO, ["read"], 3, noisy(0.1, 1), Decide(primary=()))
+    of = results(TWO, ["read"], 3, noisy(0.1, 1), DecisionRule(primary=()))
     assert judge(of).findings == ()

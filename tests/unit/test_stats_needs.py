@@ -16,12 +16,12 @@ from iotrial.errors import UsageError
 from iotrial.judgement import completed
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
-from iotrial.model.study import Decide
+from iotrial.model.study import DecisionRule
 from iotrial.report.document import document
 from iotrial.report.words import needs as said
 from iotrial.report.words import verdict as shown
-from iotrial.stats.judge import Question, answer, blocks_until, judge, questions, seen_of
-from iotrial.stats.power import Seen, blocks_to_differ, blocks_to_equal
+from iotrial.stats.judge import ComparisonQuestion, answer, blocks_until, judge, questions, seen_of
+from iotrial.stats.power import ComparisonPrecision, blocks_to_differ, blocks_to_equal
 
 STUDIES = 4000
 FACTORIAL = {"scheduler": ("none", "bfq"), "depth": ("1", "32")}
@@ -34,11 +34,11 @@ def looked(of: Results, before: int = 5) -> Results:
     return dataclasses.replace(of, study=dataclasses.replace(of.study, design=design))
 
 
-def question(factors: dict[str, tuple[str, ...]], blocks: int) -> Question:
+def question(factors: dict[str, tuple[str, ...]], blocks: int) -> ComparisonQuestion:
     return questions(looked(results(factors, ("randread",), blocks, noisy(SD, 3))))[0]
 
 
-def known(factors: dict[str, tuple[str, ...]], blocks: int) -> Seen:
+def known(factors: dict[str, tuple[str, ...]], blocks: int) -> ComparisonPrecision:
     """One comparison as it is known after so many blocks of noise that is exactly ``SD``."""
     asked = question(factors, blocks)
     got = answer(asked, asked.responses.logs)
@@ -152,7 +152,7 @@ def test_it_is_one_phrase_beside_the_verdict_and_one_sentence_of_the_answer() ->
 
 
 def test_what_is_out_of_reach_is_said_to_be() -> None:
-    decide = Decide((("randread", METRIC),), margin=0.03)
+    decide = DecisionRule((("randread", METRIC),), margin=0.03)
     of = results({"scheduler": ("none", "bfq")}, ("randread",), 8, noisy(0.5, 3), decide)
     (finding,) = open_findings(of)
     assert said(finding) == "3 % or the same would need more than 2,048 blocks"

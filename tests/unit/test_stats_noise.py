@@ -12,7 +12,16 @@ from stats_studies import results
 
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
-from iotrial.stats.noise import Floats, Floor, arm_doubts, efforts, enough, first, floors, spread
+from iotrial.stats.noise import (
+    Floats,
+    NoiseFloor,
+    arm_doubts,
+    efforts,
+    enough,
+    first,
+    floors,
+    spread,
+)
 from iotrial.stats.power import blocks_needed
 
 
@@ -45,7 +54,7 @@ def simulated(
     return dataclasses.replace(made, records=tuple(timed))
 
 
-def floor(seed: int, **how: float) -> Floor:
+def floor(seed: int, **how: float) -> NoiseFloor:
     return floors(simulated(seed, **how))[0]  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import f_oneway
 
 from iotrial.cli.main import status
-from iotrial.stats.paired import Effect, heterogeneity
+from iotrial.stats.paired import GroupEffect, heterogeneity
 
 SIZES = ("4k", "8k", "16k", "64k", "128k", "256k")
 
@@ -130,7 +130,7 @@ def test_levels_of_another_factor_can_be_opposite_too(
 def test_the_test_is_that_of_scipy() -> None:
     groups = ([1.0, 2.0, 3.5, 2.2], [2.0, 3.0, 5.0], [5.0, 6.0, 9.0, 7.5, 6.1])
     effects = [
-        Effect(str(len(g)), float(np.mean(g)), float(np.var(g, ddof=1)) / len(g), len(g) - 1.0)
+        GroupEffect(str(len(g)), float(np.mean(g)), float(np.var(g, ddof=1)) / len(g), len(g) - 1.0)
         for g in groups
     ]
     assert heterogeneity(effects) == pytest.approx(f_oneway(*groups, equal_var=False).pvalue)
@@ -144,7 +144,8 @@ def test_groups_that_are_alike_are_told_apart_no_more_often_than_said() -> None:
     for _ in range(400):
         groups = [chance.normal(0, s, n) for s, n in ((0.1, 4), (0.02, 6), (0.05, 12))]
         effects = [
-            Effect("", float(g.mean()), float(g.var(ddof=1)) / len(g), len(g) - 1.0) for g in groups
+            GroupEffect("", float(g.mean()), float(g.var(ddof=1)) / len(g), len(g) - 1.0)
+            for g in groups
         ]
         below += heterogeneity(effects) < 0.05
     assert 5 < below < 38

@@ -15,7 +15,7 @@ from iotrial.judgement import judge as judge_all
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.stats.assumptions import LEVEL, leverage, outlier_doubts, outliers
-from iotrial.stats.blocks import Floats, Layout
+from iotrial.stats.blocks import BlockLayout, Floats
 
 STUDIES = 400
 PAIR = {"scheduler": ("none", "kyber")}
@@ -28,12 +28,12 @@ def hit(by: dict[int, float], blocks: int = 10, seed: int = 1, factors: object =
     return results(chosen, ["w"], blocks, lambda t: calm(t) * by.get(t.number, 1.0))
 
 
-def gaps() -> tuple[Layout, Floats]:
+def gaps() -> tuple[BlockLayout, Floats]:
     """Blocks of all sizes, as a race or failures leave them."""
     rng = np.random.default_rng(5)
     seen = np.argwhere(rng.random((12, 4)) < 0.7)
     block = np.unique(seen[:, 0], return_inverse=True)[1]
-    return Layout(block, seen[:, 1]), rng.normal(0, 0.01, len(seen))
+    return BlockLayout(block, seen[:, 1]), rng.normal(0, 0.01, len(seen))
 
 
 def test_a_trial_that_was_hit_is_named_with_its_treatment_and_what_it_does_to_the_noise() -> None:
@@ -100,7 +100,7 @@ def test_residuals_agree_with_a_fit_without_the_trial() -> None:
 def test_calm_studies_are_doubted_as_rarely_as_it_says(blocks: int, cells: int) -> None:
     rng = np.random.default_rng(blocks)
     block, cell = np.indices((blocks, cells)).reshape(2, -1)
-    layout = Layout(block, cell)
+    layout = BlockLayout(block, cell)
     doubted = sum(
         bool(outliers(layout, rng.normal(0, 0.01, blocks * cells), LEVEL)[0])
         for _ in range(STUDIES)
@@ -120,7 +120,7 @@ def test_a_stall_of_a_fifth_is_seen_in_nearly_every_study_of_three_per_cent() ->
     for _ in range(100):
         logs = rng.normal(0, 0.03, 25)
         logs[7] -= 0.25
-        seen += 7 in {each.trial for each in outliers(Layout(block, cell), logs, LEVEL)[0]}
+        seen += 7 in {each.trial for each in outliers(BlockLayout(block, cell), logs, LEVEL)[0]}
     assert seen >= 90
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from iotrial.stats.race import PATIENCE, Race, Terms, ahead, blocks_to_decide
+from iotrial.stats.race import PATIENCE, Race, RaceDesign, ahead, blocks_to_decide
 
 MARGIN = 0.02
 STUDIES = 200
@@ -293,12 +293,12 @@ def test_the_blocks_said_to_be_needed_are_those_that_races_take(gap: float, sd: 
     """Expected from truth and noise: within a factor of two of what races of a pair take."""
     rng = np.random.default_rng(12)
     took = [run(np.array([0.0, -gap]), sd, rng).blocks for _ in range(60)]
-    said = blocks_to_decide(Terms(2, math.log1p(MARGIN), 0.95), gap, sd)
+    said = blocks_to_decide(RaceDesign(2, math.log1p(MARGIN), 0.95), gap, sd)
     assert 0.5 <= said / np.mean(took) <= 2
 
 
 def test_an_open_race_says_what_it_still_needs_and_a_decided_one_nothing() -> None:
-    race, terms = Race(3, MARGIN, 0.95), Terms(3, math.log1p(MARGIN), 0.95)
+    race, terms = Race(3, MARGIN, 0.95), RaceDesign(3, math.log1p(MARGIN), 0.95)
     assert ahead(race, terms) == {}
     rng = np.random.default_rng(13)
     for _ in range(3):

@@ -26,7 +26,7 @@ from iotrial.stats.assumptions import (
     robust_sd,
     signed_rank,
 )
-from iotrial.stats.blocks import Layout
+from iotrial.stats.blocks import BlockLayout
 from iotrial.stats.judge import judge
 
 Draw = Callable[[Trial, random.Random], float]
@@ -156,8 +156,10 @@ def test_the_kept_against_the_baseline_and_the_reverse_are_doubted_once() -> Non
 # -- noise -----------------------------------------------------------------------------------
 
 
-def layout(treatments: int, blocks: int) -> Layout:
-    return Layout(np.repeat(np.arange(blocks), treatments), np.tile(np.arange(treatments), blocks))
+def layout(treatments: int, blocks: int) -> BlockLayout:
+    return BlockLayout(
+        np.repeat(np.arange(blocks), treatments), np.tile(np.arange(treatments), blocks)
+    )
 
 
 def noise_of(

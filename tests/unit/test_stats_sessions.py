@@ -16,11 +16,11 @@ from scipy.stats import t as student
 from iotrial.cli.main import status
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.stats.paired import judge_recorded
-from iotrial.stats.pairs import NIGHT, Cell, Pair, by_session, sessions
+from iotrial.stats.pairs import NIGHT, CellPair, RunCell, by_session, sessions
 
 LEVELS = ("cfq", "deadline", "noop", "anticipatory")
 
@@ -52,7 +52,7 @@ def recorded(runs: list[TrialRecord], workloads: tuple[str, ...] = ("read",)) ->
         workloads=tuple(Workload(name, "table") for name in workloads),
         factors=(Factor("scheduler", "recorded", tuple(map(Level, LEVELS))),),
         design=Design("recorded", blocks=1),
-        decide=Decide((), 0.02, 0.95),
+        decide=DecisionRule((), 0.02, 0.95),
         text="",
         digest="",
     )
@@ -238,10 +238,10 @@ def test_sessions_with_holes_cover_the_truth_as_often_as_they_say() -> None:
             kept = [day for day in range(5) if luck.random() > 0.2]
             logs = [days[day] + luck.gauss(0, 0.02) for day in kept]
             names = [str(day) for day in kept]
-            sides = (Cell(logs, names), Cell([0.0] * len(names), names))
-            pairs += [Pair(("read", (("size", str(size)),)), *((side,) for side in sides))] * bool(
-                kept
-            )
+            sides = (RunCell(logs, names), RunCell([0.0] * len(names), names))
+            pairs += [
+                CellPair(("read", (("size", str(size)),)), *((side,) for side in sides))
+            ] * bool(kept)
         units = by_session(pairs)
         half = float(student.ppf(0.975, len(units) - 1) * units.std(ddof=1)) / math.sqrt(len(units))
         wrong += abs(float(units.mean())) > half

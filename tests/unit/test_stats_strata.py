@@ -12,7 +12,7 @@ from scipy import stats
 from stats_studies import results
 
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Workload
@@ -55,7 +55,7 @@ def planned(*factors: Factor, blocks: int = 4, workloads: int = 1) -> list[Trial
     made = Study(
         "", "s", (Target("disk", "loop"),),
         tuple(Workload(f"w{number}", "fio", (("rw", "randread"),)) for number in range(workloads)),
-        factors, Design(blocks=blocks), Decide(()), digest="0123456789ab",
+        factors, Design(blocks=blocks), DecisionRule(()), digest="0123456789ab",
     )  # fmt: skip
     return list(next_trials(made, (), ()))
 

@@ -12,7 +12,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.model.measurement import Measurement
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Trial, TrialRecord
-from iotrial.plan.available import Offer
+from iotrial.plan.available import HostCapabilities
 from iotrial.plan.load import load_study
 from iotrial.plan.stages import next_trials
 from iotrial.store import check, create, is_finished, open_results, studies_in
@@ -58,7 +58,7 @@ def record(trial: Trial, value: float = 100.0) -> TrialRecord:
 
 def test_what_was_committed_is_read_back_equal(study: Study, tmp_path: Path) -> None:
     folder = tmp_path / "results"
-    store = create(folder, study, Offer())
+    store = create(folder, study, HostCapabilities())
     trials = next_trials(study, (), ())
     store.append_plan(trials)
     records = [record(trial, 100.0 + trial.number) for trial in trials]
@@ -72,7 +72,7 @@ def test_what_was_committed_is_read_back_equal(study: Study, tmp_path: Path) -> 
 
 
 def test_a_partial_folder_is_no_trial_and_is_begun_afresh(study: Study, tmp_path: Path) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     (trial, *_) = next_trials(study, (), ())
     store.append_plan([trial])
     (store.begin(trial) / "stdout").write_text("half")
@@ -82,7 +82,7 @@ def test_a_partial_folder_is_no_trial_and_is_begun_afresh(study: Study, tmp_path
 
 
 def test_a_torn_last_line_of_the_plan_was_never_executed(study: Study, tmp_path: Path) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     trials = next_trials(study, (), ())
     store.append_plan(trials)
     text = store.plan_file.read_text()
@@ -93,7 +93,7 @@ def test_a_torn_last_line_of_the_plan_was_never_executed(study: Study, tmp_path:
 
 
 def test_an_unknown_format_is_named_with_its_file(study: Study, tmp_path: Path) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     head = json.loads(store.plan_file.read_text())
     store.plan_file.write_text(json.dumps({**head, "format": 99}) + "\n")
     with pytest.raises(FormatError, match=r"plan\.jsonl:1: results format 99"):
@@ -105,7 +105,7 @@ def test_an_unknown_format_is_named_with_its_file(study: Study, tmp_path: Path) 
 def test_another_studys_folder_and_a_folder_with_other_things_are_refused(
     study: Study, tmp_path: Path
 ) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     with pytest.raises(UsageError, match="another study"):
         check(store.folder, replace(study, digest="000000000000"))
     (tmp_path / "other").mkdir()
@@ -118,7 +118,7 @@ def test_another_studys_folder_and_a_folder_with_other_things_are_refused(
 def test_damaged_derived_lines_are_replaced_by_the_trial_itself(
     study: Study, tmp_path: Path
 ) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     (trial, *_) = next_trials(study, (), ())
     store.append_plan([trial])
     failed = replace(record(trial), state="failed", error="said no", measurements=())
@@ -129,8 +129,8 @@ def test_damaged_derived_lines_are_replaced_by_the_trial_itself(
 
 
 def test_the_same_study_is_found_again_to_be_resumed(study: Study, tmp_path: Path) -> None:
-    create(tmp_path / "a", study, Offer())
-    create(tmp_path / "b", replace(study, digest="111111111111"), Offer())
+    create(tmp_path / "a", study, HostCapabilities())
+    create(tmp_path / "b", replace(study, digest="111111111111"), HostCapabilities())
     assert studies_in(tmp_path, study.digest) == [tmp_path / "a"]
 
 
@@ -145,7 +145,7 @@ def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Pat
         )
     )
     study = load_study(path)
-    create(tmp_path / "results", study, Offer())
+    create(tmp_path / "results", study, HostCapabilities())
     (tmp_path / "a.fio").write_text("[job]\nrw=randwrite\nioengine=libaio\n")
     assert open_results(tmp_path / "results").study == study
     with pytest.raises(UsageError, match="another study"):
@@ -155,7 +155,7 @@ def test_a_study_with_a_job_file_is_read_back_without_the_original(tmp_path: Pat
 def test_trials_of_two_sessions_are_doubted_and_of_one_are_not(
     study: Study, tmp_path: Path
 ) -> None:
-    store = create(tmp_path / "results", study, Offer())
+    store = create(tmp_path / "results", study, HostCapabilities())
     trials = next_trials(study, (), ())
     store.append_plan(trials)
     store.begin_session({"started": 100.0})

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import metric
-from iotrial.model.recording import Format, Recording
+from iotrial.model.recording import Recording, RecordingFormat
 from iotrial_import.formats.iostat import FORMAT as IOSTAT
 from iotrial_import.formats.sar import FORMAT as SAR
 from mutants import mutants
 
 DATA = Path(__file__).parent.parent / "data"
-RECORDED: list[tuple[Format, Path]] = [
+RECORDED: list[tuple[RecordingFormat, Path]] = [
     (each, path)
     for each in (IOSTAT, SAR)
     for path in sorted((DATA / each.name).iterdir())
@@ -40,7 +40,7 @@ def iostat(text: str) -> dict[str, dict[str, float]]:
 
 
 @pytest.mark.parametrize(("form", "path"), RECORDED, ids=lambda x: getattr(x, "name", ""))
-def test_a_recording_is_recognised_and_read(form: Format, path: Path) -> None:
+def test_a_recording_is_recognised_and_read(form: RecordingFormat, path: Path) -> None:
     data = path.read_bytes()
     assert form.recognises(data[:65536], path.name) == 3
     other = SAR if form is IOSTAT else IOSTAT
@@ -143,7 +143,7 @@ def test_columns_of_the_cpus_that_change_are_an_error() -> None:
 
 
 @st.composite
-def spoilt(draw: st.DrawFn) -> tuple[Format, bytes]:
+def spoilt(draw: st.DrawFn) -> tuple[RecordingFormat, bytes]:
     form, path = draw(st.sampled_from(RECORDED))
     return form, draw(mutants([path.read_bytes()]))[1]
 
@@ -151,7 +151,7 @@ def spoilt(draw: st.DrawFn) -> tuple[Format, bytes]:
 @settings(max_examples=300, deadline=None)
 @given(spoilt())
 def test_a_mutated_report_gives_sound_numbers_or_a_format_error(
-    given_: tuple[Format, bytes],
+    given_: tuple[RecordingFormat, bytes],
 ) -> None:
     form, data = given_
     form.recognises(data[:65536], "x")

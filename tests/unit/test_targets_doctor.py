@@ -9,7 +9,7 @@ import pytest
 from iotrial.errors import TargetRefused
 from iotrial.execute.targets.loops import LoopPlan, free_number
 from iotrial.look import machine as about
-from iotrial.look.doctor import CHECKS, Check, examine, overall
+from iotrial.look.doctor import CHECKS, HostCheck, examine, overall
 from iotrial.look.facts import gather, kernel_parameters, numbers
 from iotrial.look.places import laid_size, settle_folder
 from iotrial.model.host import Host
@@ -52,7 +52,7 @@ def healthy() -> Written:
     return host
 
 
-def verdicts(host: Written, owed: tuple[str, ...] = ()) -> dict[str, Check]:
+def verdicts(host: Written, owed: tuple[str, ...] = ()) -> dict[str, HostCheck]:
     return {check.name: check for check in examine(host_of(host), tools=(), owed=owed)}
 
 

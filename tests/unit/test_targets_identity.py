@@ -14,13 +14,13 @@ from iotrial.look.identity import arms, disks, identify, ids_from, normal, passw
 from iotrial.look.reading import parse_status
 from iotrial.look.targets import changed, ready
 from iotrial.look.usage import busy
-from iotrial.model.host import Completed, Host
-from iotrial.model.step import Answer, Step
-from iotrial.model.target import Identity, Target
-from iotrial.model.tool import Reach
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.step import Step, StepResult
+from iotrial.model.target import DeviceIdentity, Target
+from iotrial.model.tool import LoadAccess
 from machines import Written, disk, hold, machine, partition
 
-WRITES = Reach(reads=True, writes=True)
+WRITES = LoadAccess(reads=True, writes=True)
 
 # A VPD page 0x80: peripheral, page, length (2 bytes), then the serial, padded by the vendor.
 VPD_80 = b"\x00\x80\x00\x14  S3Z1NB0K123456  \x00\x00"
@@ -110,8 +110,8 @@ def test_a_node_without_a_device_behind_it_is_refused() -> None:
         identify(host_of(host), "/dev/sdz")
 
 
-def known(**ids: str) -> Identity:
-    return Identity("sda", "8:0", 1000, tuple(ids.items()))
+def known(**ids: str) -> DeviceIdentity:
+    return DeviceIdentity("sda", "8:0", 1000, tuple(ids.items()))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def known(**ids: str) -> Identity:
         ("S4X1N", known(serial="S4X1N0"), ""),
     ],
 )
-def test_what_arms_a_disk(destroy: str, identity: Identity, kind: str) -> None:
+def test_what_arms_a_disk(destroy: str, identity: DeviceIdentity, kind: str) -> None:
     assert arms(destroy, identity) == kind
 
 
@@ -183,12 +183,12 @@ def test_a_disk_that_nothing_names_cannot_be_armed() -> None:
         (known(wwid="naa.1"), None, True),
         (None, known(wwid="naa.1"), True),
         (None, None, False),
-        (known(), Identity("sda", "8:0", 2000), True),
-        (known(wwid="naa.1"), Identity("sdb", "8:16", 1000, (("wwid", "naa.1"),)), False),
+        (known(), DeviceIdentity("sda", "8:0", 2000), True),
+        (known(wwid="naa.1"), DeviceIdentity("sdb", "8:16", 1000, (("wwid", "naa.1"),)), False),
     ],
 )
 def test_another_disk_is_one_with_other_ids_or_size(
-    before: Identity | None, now: Identity | None, *, another: bool
+    before: DeviceIdentity | None, now: DeviceIdentity | None, *, another: bool
 ) -> None:
     assert changed(before, now) is another
 
@@ -224,11 +224,13 @@ class Counting(Written):
         self.trips += 1
         return super().list(path)
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         self.trips += 1
         return super().run(argv, stdin=stdin, timeout=timeout)
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         before = self.trips
         answers = super().batch(steps)
         self.trips = before + 1

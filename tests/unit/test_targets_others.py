@@ -6,16 +6,16 @@ from itertools import product
 
 import pytest
 
-from iotrial.look.inodes import Folder, meddling
+from iotrial.look.inodes import FolderOwner, meddling
 
 ROOT, ME, OTHER = 0, 1000, 2000
 OURS = frozenset({ROOT, ME})
 MODES = (0o700, 0o755, 0o775, 0o1775, 0o777, 0o1777, 0o707, 0o733)
 
 
-def chain(*folders: tuple[int, int, bool]) -> list[Folder]:
+def chain(*folders: tuple[int, int, bool]) -> list[FolderOwner]:
     return [
-        Folder(f"/{number}", owner, mode, "staff", private)
+        FolderOwner(f"/{number}", owner, mode, "staff", private)
         for number, (owner, mode, private) in enumerate(folders)
     ]
 

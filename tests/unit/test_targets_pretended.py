@@ -14,13 +14,13 @@ from iotrial.look import doctor
 from iotrial.look.doctor import examine, overall
 from iotrial.look.facts import gather, numbers
 from iotrial.look.targets import ready, same
-from iotrial.model.host import Completed
+from iotrial.model.host import CompletedCommand
 from iotrial.model.target import Target
-from iotrial.model.tool import Reach
+from iotrial.model.tool import LoadAccess
 from iotrial.tools import tool
 
-READS = Reach(reads=True, writes=False)
-WRITES = Reach(reads=True, writes=True)
+READS = LoadAccess(reads=True, writes=False)
+WRITES = LoadAccess(reads=True, writes=True)
 MIB = 2**20
 
 
@@ -39,7 +39,7 @@ def device(name: str, destroy: str = "") -> Target:
 )
 @pytest.mark.parametrize("reach", [READS, WRITES], ids=["reads", "writes"])
 def test_a_disk_in_use_is_refused_even_when_armed(
-    name: str, serial: str, evidence: str, reach: Reach
+    name: str, serial: str, evidence: str, reach: LoadAccess
 ) -> None:
     with pytest.raises(TargetRefused, match="is in use") as caught:
         ready(FakeHost(), device(name, serial), reach)
@@ -122,9 +122,11 @@ def test_a_load_tool_that_is_missing_is_bad_only_where_there_is_no_other(
 class WithoutBonnie(FakeHost):
     """A machine on which a tool is missing that is a package of Debian."""
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         if argv[0] == "bonnie++":
-            return Completed(tuple(argv), 127, b"", b"bonnie++: command not found\n")
+            return CompletedCommand(tuple(argv), 127, b"", b"bonnie++: command not found\n")
         return super().run(argv, stdin=stdin, timeout=timeout)
 
 

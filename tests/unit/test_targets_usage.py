@@ -10,10 +10,10 @@ from iotrial.look.targets import ready
 from iotrial.look.usage import busy, parse_blkid, signature, usages
 from iotrial.model.host import Host
 from iotrial.model.target import Target
-from iotrial.model.tool import Reach
+from iotrial.model.tool import LoadAccess
 from machines import Written, answer, disk, hold, machine, partition
 
-READS = Reach(reads=True, writes=False)
+READS = LoadAccess(reads=True, writes=False)
 
 
 def host_of(written: Written) -> Host:

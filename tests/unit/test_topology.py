@@ -14,9 +14,9 @@ from iotrial.cli.main import status
 from iotrial.look.topology import devices_here, topologies, warnings, words
 from iotrial.look.topology import topology as sight
 from iotrial.look.topology.tree import actions, function_of, ranges
-from iotrial.model.host import Completed, Host
-from iotrial.model.step import Answer, Probe, Step
-from iotrial.model.target import Aim, Node, Topology
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.step import Probe, Step, StepResult
+from iotrial.model.target import PreparedTarget, Topology, TopologyNode
 from topologies import (
     HBA,
     VIRTUAL,
@@ -38,7 +38,7 @@ def host() -> Storage:
     return machine()
 
 
-def topology(host: Storage, at: Aim) -> Topology:
+def topology(host: Storage, at: PreparedTarget) -> Topology:
     found = sight(cast("Host", host), at)
     named = {(node.scope, node.name) for node in found.nodes}
     assert len(named) == len(found.nodes), "each node once"
@@ -46,7 +46,7 @@ def topology(host: Storage, at: Aim) -> Topology:
     return found
 
 
-def node(found: Topology, name: str) -> Node:
+def node(found: Topology, name: str) -> TopologyNode:
     """The node of this name; of a device and a disk that share one, the disk."""
     return [each for each in found.nodes if each.name == name and each.scope != "bdi"][-1]
 
@@ -445,7 +445,7 @@ def test_usb_and_sas_and_sata_say_how_they_are_attached(host: Storage) -> None:
 # Network file systems.
 
 
-def bonded_nfs(host: Storage) -> Aim:
+def bonded_nfs(host: Storage) -> PreparedTarget:
     for number in (0, 1):
         card(host, number)
     host.nic("bond0", "/sys/devices/virtual/net/bond0", 16, speed="20000")
@@ -571,9 +571,9 @@ class Crowd:
         self.said = {"ls -l /sys/class/block": disks + upper, "find": legs}
         self.rounds = 0
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         self.rounds += 1
-        return tuple(Answer(self._raw(step.probe)) for step in steps)
+        return tuple(StepResult(self._raw(step.probe)) for step in steps)
 
     def _raw(self, probe: Probe) -> bytes:
         lines = self.said.get(" ".join(probe.argv)) or []
@@ -592,7 +592,7 @@ def test_a_device_that_goes_while_they_are_listed_hides_no_other(
     wanted = topology(host, aim(fibre_channel(host)))
     whole, once = host.run, ["not yet"]
 
-    def run(argv: Sequence[str], **how: Any) -> Completed:  # noqa: ANN401 (as the host's)
+    def run(argv: Sequence[str], **how: Any) -> CompletedCommand:  # noqa: ANN401 (as the host's)
         done = whole(argv, **how)
         if tuple(argv) != ("ls", "-l", "/sys/class/block") or not once:
             return done

@@ -15,8 +15,8 @@ import pytest
 from test_guard import SHELLS
 
 from iotrial.execute.settings.guard import guard_argv
-from iotrial.execute.settings.journal import MadeDebt, open_journal, read_session
-from iotrial.execute.settings.restore import Payment, pay
+from iotrial.execute.settings.journal import ResourceUndo, open_journal, read_session
+from iotrial.execute.settings.restore import RestoreReport, pay
 from iotrial.execute.targets.trees import MARK, TreePlan, make_tree, plan_tree
 from iotrial.hosts.local import LocalHost
 
@@ -33,9 +33,9 @@ def payer(request: pytest.FixtureRequest, tmp_path: Path) -> Payer:
 
     def paid(plan: TreePlan) -> str:
         journal = open_journal(HERE, str(folder), {"token": MINE})
-        journal.owe_made(MadeDebt("tree", plan.as_dict()))
+        journal.owe_made(ResourceUndo("tree", plan.as_dict()))
         if not shell:
-            payment = Payment()
+            payment = RestoreReport()
             pay(HERE, read_session(journal.path, HERE.read(journal.path)), payment)
             said = "".join(payment.owed)
         else:

@@ -8,7 +8,7 @@ import pytest
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.disk import Block, FakeQueue
+from iotrial.hosts.fake.disk import FakeBlockDevice, FakeQueue
 from iotrial.hosts.fake.parts.stacks import ARRAY as FOLDER
 from iotrial.hosts.fake.parts.stacks import Md
 from iotrial.model.tunable import Setting, Tunable
@@ -21,7 +21,9 @@ BITMAP = tunable("md.bitmap")
 
 def machine() -> tuple[FakeHost, Md]:
     host = FakeHost()
-    host.machine.blocks[ARRAY] = Block(ARRAY, (9, 127), 2**30, FakeQueue(schedulers=("none",)))
+    host.machine.blocks[ARRAY] = FakeBlockDevice(
+        ARRAY, (9, 127), 2**30, FakeQueue(schedulers=("none",))
+    )
     host.machine.relink()
     part = host.machine.parts["md"]
     assert isinstance(part, Md)

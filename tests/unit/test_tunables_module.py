@@ -9,7 +9,7 @@ from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.kernel import HBA
 from iotrial.look.refusals import control_file, modes, obstacle, understood
-from iotrial.model.host import Completed
+from iotrial.model.host import CompletedCommand
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial.tunables.module import REFUSED, row, undoable
@@ -95,7 +95,7 @@ def test_many_files_are_asked_about_at_once(monkeypatch: pytest.MonkeyPatch) -> 
     asked: list[Sequence[str]] = []
     run = FakeHost.run
 
-    def counted(self: FakeHost, argv: Sequence[str]) -> Completed:
+    def counted(self: FakeHost, argv: Sequence[str]) -> CompletedCommand:
         asked.append(argv)
         return run(self, argv)
 

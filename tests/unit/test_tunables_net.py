@@ -6,7 +6,7 @@ from iotrial.errors import SettingLost, SettingRefused, UsageError
 from iotrial.execute.settings.tuning import apply, put_back, snapshot
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.net import NAME
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Setting
 from iotrial.tunables import families, group, tunable
 
@@ -178,7 +178,7 @@ def test_queues_are_named_with_their_interface() -> None:
 
 def test_the_discipline_goes_back_to_what_the_kernel_attaches_itself() -> None:
     row = tunable("net.qdisc")
-    delete = (Act("run", argv=("tc", "qdisc", "del", "dev", "eth0", "root")),)
+    delete = (Change("run", argv=("tc", "qdisc", "del", "dev", "eth0", "root")),)
     assert row.undo("eth0", "fq_codel") == delete
     assert row.acts("eth0", "noqueue") == row.acts("eth0", "mq") == delete
     (act,) = row.acts("eth0", "fq")
@@ -262,7 +262,7 @@ def test_a_mask_is_written_as_it_is_read_back(raw: bytes, value: str, why: str) 
 def test_a_long_mask_is_written_in_pieces() -> None:
     row = tunable("rps.cpus")
     (act,) = row.acts("eth0/queues/rx-0", "ffffffffff")
-    assert act == Act("write", "/sys/class/net/eth0/queues/rx-0/rps_cpus", "ff,ffffffff")
+    assert act == Change("write", "/sys/class/net/eth0/queues/rx-0/rps_cpus", "ff,ffffffff")
     assert row.observe(b"000000ff,ffffffff\n") == "ffffffffff"
     assert row.acts("eth0/queues/rx-0", "ffffffff")[0].data == "ffffffff"
 

@@ -9,11 +9,11 @@ import pytest
 from stats_studies import results
 
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.hosts.fake.fio import Work, parse, result
+from iotrial.hosts.fake.fio import JobResult, parse, result
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt
-from iotrial.model.validity import Case, Scene, Snapshot
+from iotrial.model.validity import CheckContext, LoadEvidence, Snapshot
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.fio import TOOL
 from iotrial.validity import judged, of_study, readings, written
@@ -25,7 +25,7 @@ WAYS = (
     ("sdd", "host4", "1"),
     ("sde", "host4", "1"),
 )
-MAP = Scene("dm-3", ("sdb", "sdc", "sdd", "sde"), ways=WAYS)
+MAP = CheckContext("dm-3", ("sdb", "sdc", "sdd", "sde"), ways=WAYS)
 
 
 def stats(*reads: int) -> dict[str, str]:
@@ -35,8 +35,8 @@ def stats(*reads: int) -> dict[str, str]:
     }
 
 
-def said(*reads: int, scene: Scene = MAP) -> list[str]:
-    case = Case(
+def said(*reads: int, scene: CheckContext = MAP) -> list[str]:
+    case = LoadEvidence(
         scene,
         Snapshot(0.0, stats(*[5] * len(reads))),
         Snapshot(9.0, stats(*[n + 5 for n in reads])),
@@ -77,22 +77,22 @@ def test_what_chance_does_is_nothing_and_so_is_what_nobody_counts() -> None:
 
 
 def test_the_ways_of_a_scene_are_read_as_they_were_written(tmp_path: Path) -> None:
-    case = Case(replace(MAP, depth=64), Snapshot(), Snapshot(), 1.0)
+    case = LoadEvidence(replace(MAP, depth=64), Snapshot(), Snapshot(), 1.0)
     written.save(tmp_path, case)
     assert written.case(tmp_path, ()).scene == case.scene
 
 
-def flight(iops: float, latency: float, scene: Scene) -> list[str]:
+def flight(iops: float, latency: float, scene: CheckContext) -> list[str]:
     told = (
         Measurement("read.iops", iops, "1/s"),
         Measurement("read.lat.mean", latency, "s"),
         Measurement("read.ios", iops * 10, ""),
     )
-    case = Case(scene, Snapshot(0.0), Snapshot(10.0), 10.0, told)
+    case = LoadEvidence(scene, Snapshot(0.0), Snapshot(10.0), 10.0, told)
     return [doubt.what for doubt in judged(case) if doubt.check == "littles-law"]
 
 
-FULL = Scene("sda", ("sda",), direct=True, depth=64)
+FULL = CheckContext("sda", ("sda",), direct=True, depth=64)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +140,9 @@ def test_a_pretended_fio_obeys_the_law(grouped: str, tmp_path: Path) -> None:
         *filter(None, [grouped]),
     ]
     command = parse(words, tmp_path)
-    works = [Work(job, 40_000.0, 4.0) for job in command.jobs]
+    works = [JobResult(job, 40_000.0, 4.0) for job in command.jobs]
     parsed = fio_json.parse(result(command, works, "", 0.0), "fio.json")
-    case = Case(FULL, Snapshot(0.0), Snapshot(4.0), 4.0, parsed.measurements)
+    case = LoadEvidence(FULL, Snapshot(0.0), Snapshot(4.0), 4.0, parsed.measurements)
     assert in_flight(case) == pytest.approx(4 * 32, rel=0.02)
 
 

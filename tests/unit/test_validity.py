@@ -19,9 +19,17 @@ from stats_studies import SCHEDULER, change, noisy, results
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Factor, Level
+from iotrial.model.study import DecisionRule, Factor, Level
 from iotrial.model.trial import Doubt, Trial, TrialRecord
-from iotrial.model.validity import Case, Moved, Pause, Reading, Sample, Scene, Snapshot
+from iotrial.model.validity import (
+    BytesMoved,
+    CheckContext,
+    CheckReading,
+    IOSample,
+    LateSample,
+    LoadEvidence,
+    Snapshot,
+)
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.validity import checks, judged, of_study, readings, written
 from iotrial.validity.course import rounds, slope
@@ -31,7 +39,7 @@ from iotrial.validity.study import first_against_later
 MIB = 2**20
 STAT = "/sys/block/sda/stat"
 PROCESSES = "`iotrial-processes`"
-DIRECT = Scene("sda", ("sda",), direct=True, cpus=4)
+DIRECT = CheckContext("sda", ("sda",), direct=True, cpus=4)
 BUFFERED = dataclasses.replace(DIRECT, direct=False, buffered="direct = 0")
 
 
@@ -52,19 +60,21 @@ def measurements(seconds: float = 10.0, **moved: float) -> tuple[Measurement, ..
 def case(
     before: dict[str, str] | None = None,
     after: dict[str, str] | None = None,
-    scene: Scene = DIRECT,
+    scene: CheckContext = DIRECT,
     said: Sequence[Measurement] = (),
-) -> Case:
+) -> LoadEvidence:
     """Ten seconds of load."""
     first, last = Snapshot(100.0, before or {}), Snapshot(110.0, after or {})
-    return Case(scene, first, last, 10.0, tuple(said))
+    return LoadEvidence(scene, first, last, 10.0, tuple(said))
 
 
-def found(of: Case) -> dict[str, Doubt]:
+def found(of: LoadEvidence) -> dict[str, Doubt]:
     return {doubt.check: doubt for doubt in judged(of)}
 
 
-def moved(device: tuple[float, float], scene: Scene = DIRECT, **own: float) -> dict[str, Doubt]:
+def moved(
+    device: tuple[float, float], scene: CheckContext = DIRECT, **own: float
+) -> dict[str, Doubt]:
     """The doubts where the device moved so many MiB, and the load says that it did ``own``."""
     return found(case({STAT: stat(5, 7)}, {STAT: stat(5 + device[0], 7 + device[1])}, scene,
                       measurements(**own)))  # fmt: skip
@@ -83,7 +93,7 @@ def test_every_check_says_what_a_person_needs() -> None:
 
 def test_nothing_that_was_read_means_no_doubt() -> None:
     """A kernel that lacks all of it is not doubted."""
-    assert judged(case(scene=Scene(reads=True, writes=True))) == ()
+    assert judged(case(scene=CheckContext(reads=True, writes=True))) == ()
     assert judged(case(said=measurements(read=100))) == ()
 
 
@@ -130,7 +140,7 @@ def test_the_disks_that_a_load_names_are_held_against_the_target(
 
 def test_no_disk_is_another_where_the_target_has_none() -> None:
     """A target on tmpfs or NFS has no device here."""
-    seen = dataclasses.replace(case(scene=Scene(reads=True)), named=("sda",))
+    seen = dataclasses.replace(case(scene=CheckContext(reads=True)), named=("sda",))
     assert "other-disk" not in found(seen)
 
 
@@ -201,19 +211,19 @@ def test_on_files_the_time_measured_counts_and_writes_may_be_their_own() -> None
     assert not doubt.invalid
 
 
-def series(rates: Sequence[float], write: float = 0.0) -> tuple[Sample, ...]:
+def series(rates: Sequence[float], write: float = 0.0) -> tuple[IOSample, ...]:
     """Samples once a second of a device that reads so many MiB in each."""
-    total, done = 0.0, [Sample(0.0, Moved(0.0, 0.0))]
+    total, done = 0.0, [IOSample(0.0, BytesMoved(0.0, 0.0))]
     for second, rate in enumerate(rates, 1):
         total += rate * MIB
-        done.append(Sample(float(second), Moved(total, write * MIB * second)))
+        done.append(IOSample(float(second), BytesMoved(total, write * MIB * second)))
     return tuple(done)
 
 
 # Standstill.
 
 
-def stood(*pauses: Pause, scene: Scene = DIRECT, counts: bool = True) -> Doubt | None:
+def stood(*pauses: LateSample, scene: CheckContext = DIRECT, counts: bool = True) -> Doubt | None:
     """The doubt of ten seconds at 100 MiB/s, but for these pauses."""
     done = 100 * (10 - sum(each.seconds for each in pauses))
     done += sum((each.bytes or 0.0) / MIB for each in pauses)
@@ -223,41 +233,41 @@ def stood(*pauses: Pause, scene: Scene = DIRECT, counts: bool = True) -> Doubt |
 
 
 def test_a_machine_that_stood_still_makes_the_trial_invalid_by_what_was_lost() -> None:
-    doubt = stood(Pause(4.0, 1.0, 0.0))
+    doubt = stood(LateSample(4.0, 1.0, 0.0))
     assert doubt is not None
     assert doubt.invalid
     assert "stood still for 1.00 s, 10% of the time" in doubt.what
-    some = stood(Pause(4.0, 0.2, 0.0))
+    some = stood(LateSample(4.0, 0.2, 0.0))
     assert some is not None
     assert not some.invalid
-    both = stood(Pause(2.0, 0.4, 0.0), Pause(6.0, 0.4, 0.0))
+    both = stood(LateSample(2.0, 0.4, 0.0), LateSample(6.0, 0.4, 0.0))
     assert both is not None
     assert both.invalid
 
 
 def test_a_look_that_alone_was_late_is_nothing() -> None:
     """The device did as much as always, or nearly so."""
-    assert stood(Pause(4.0, 1.0, 100.0 * MIB)) is None
-    assert stood(Pause(4.0, 1.0, 95.0 * MIB)) is None
-    half = stood(Pause(4.0, 1.0, 60.0 * MIB))
+    assert stood(LateSample(4.0, 1.0, 100.0 * MIB)) is None
+    assert stood(LateSample(4.0, 1.0, 95.0 * MIB)) is None
+    half = stood(LateSample(4.0, 1.0, 60.0 * MIB))
     assert half is not None
     assert not half.invalid
 
 
 def test_what_is_short_or_not_measured_is_no_standstill() -> None:
-    assert stood(Pause(4.0, 0.09, 0.0)) is None
+    assert stood(LateSample(4.0, 0.09, 0.0)) is None
     ramp = case({STAT: stat(0, 0)}, {STAT: stat(600, 0)}, said=measurements(5.0, read=500))
-    early = dataclasses.replace(ramp, pauses=(Pause(1.0, 2.0, 0.0),))
+    early = dataclasses.replace(ramp, pauses=(LateSample(1.0, 2.0, 0.0),))
     assert "standstill" not in found(early)
-    late = dataclasses.replace(ramp, pauses=(Pause(7.0, 2.0, 0.0),))
+    late = dataclasses.replace(ramp, pauses=(LateSample(7.0, 2.0, 0.0),))
     assert found(late)["standstill"].invalid
 
 
 def test_where_nobody_counts_a_standstill_is_a_doubt_at_most() -> None:
     doubts = (
-        stood(Pause(4.0, 1.0, None), scene=Scene()),
-        stood(Pause(4.0, 1.0, None), counts=False),
-        stood(Pause(4.0, 1.0, 0.0), scene=BUFFERED),
+        stood(LateSample(4.0, 1.0, None), scene=CheckContext()),
+        stood(LateSample(4.0, 1.0, None), counts=False),
+        stood(LateSample(4.0, 1.0, 0.0), scene=BUFFERED),
     )
     for doubt in doubts:
         assert doubt is not None
@@ -265,16 +275,16 @@ def test_where_nobody_counts_a_standstill_is_a_doubt_at_most() -> None:
         assert "nobody can tell" in doubt.what
 
 
-def silent(finished: Sequence[int], scene: Scene = DIRECT) -> Doubt | None:
+def silent(finished: Sequence[int], scene: CheckContext = DIRECT) -> Doubt | None:
     """The doubt of a device that finishes so many reads in each second, by telemetry alone."""
-    total, samples = 0, [Sample(0.0, Moved(0.0, 0.0))]
+    total, samples = 0, [IOSample(0.0, BytesMoved(0.0, 0.0))]
     for second, each in enumerate(finished, 1):
         total += each
-        samples.append(Sample(float(second), Moved(total * 4096.0, 0.0), total))
+        samples.append(IOSample(float(second), BytesMoved(total * 4096.0, 0.0), total))
     said = measurements(float(len(finished)), read=total * 4096 / MIB)
     end = Snapshot(float(len(finished)), {STAT: stat(total * 4096 / MIB, 0)})
     start = Snapshot(0.0, {STAT: stat(0, 0)})
-    of = Case(scene, start, end, float(len(finished)), said, tuple(samples))
+    of = LoadEvidence(scene, start, end, float(len(finished)), said, tuple(samples))
     return found(of).get("standstill")
 
 
@@ -297,15 +307,15 @@ def test_pauses_are_kept_with_the_trial(tmp_path: Path) -> None:
     lines = '{"t": 1.5, "seconds": 0.3, "bytes": null}\n{"t": 2.0, "seconds": 0.2, "bytes": 7}\n{"t'
     (tmp_path / written.PAUSES).write_text(lines)
     assert written.pauses(tmp_path / written.PAUSES) == (
-        Pause(1.5, 0.3, None),
-        Pause(2.0, 0.2, 7.0),
+        LateSample(1.5, 0.3, None),
+        LateSample(2.0, 0.2, 7.0),
     )
     assert written.pauses(tmp_path / "none") == ()
 
 
 def test_a_ramp_that_was_faster_is_not_foreign_io() -> None:
     """300 MiB/s into a cache for ten seconds, 100 MiB/s for ten: only these were measured."""
-    of = Case(
+    of = LoadEvidence(
         DIRECT,
         Snapshot(0.0, {STAT: stat(0, 0)}),
         Snapshot(20.0, {STAT: stat(4000, 0)}),
@@ -323,13 +333,13 @@ def test_a_short_load_may_have_been_twice_as_fast_before_it_measured(
     device: float, *, invalid: bool
 ) -> None:
     """The first is a load of one second, with a ramp, as it was seen on an undisturbed device."""
-    of = Case(
+    of = LoadEvidence(
         DIRECT,
         Snapshot(0.0, {STAT: stat(0, 0)}),
         Snapshot(1.6, {STAT: stat(0, device)}),
         1.592,
         measurements(seconds=1.001, write=797),
-        (Sample(0.0, Moved(0, 0)), Sample(1.592, Moved(0, device * MIB))),
+        (IOSample(0.0, BytesMoved(0, 0)), IOSample(1.592, BytesMoved(0, device * MIB))),
     )
     assert ("foreign-io" in found(of)) == invalid
 
@@ -359,7 +369,7 @@ def test_a_device_that_does_not_count_says_nothing() -> None:
 def test_where_nothing_counts_the_size_against_memory_has_to_do(
     size: int, cache: str, read: int, *, doubted: bool
 ) -> None:
-    mount = Scene("", (), "directory", buffered="direct = 0", cache=cache, size=size * MIB,
+    mount = CheckContext("", (), "directory", buffered="direct = 0", cache=cache, size=size * MIB,
                   memory=100 * MIB)  # fmt: skip
     assert ("cached" in found(case(scene=mount, said=measurements(read=read)))) == doubted
 
@@ -462,11 +472,11 @@ unused devices: <none>
 
 @pytest.mark.parametrize(
     ("scene", "invalid"),
-    [(Scene("md0", ("sda", "sdb")), True), (Scene("sda3", ("sda",)), True),
-     (Scene("nvme0n1", ("nvme0n1",)), False)],
+    [(CheckContext("md0", ("sda", "sdb")), True), (CheckContext("sda3", ("sda",)), True),
+     (CheckContext("nvme0n1", ("nvme0n1",)), False)],
 )  # fmt: skip
 def test_an_array_at_work_on_the_disks_of_the_target_is_invalid(
-    scene: Scene, *, invalid: bool
+    scene: CheckContext, *, invalid: bool
 ) -> None:
     doubt = found(case({"/proc/mdstat": MDSTAT}, {"/proc/mdstat": ""}, scene))["resync"]
     assert "md0" in doubt.what
@@ -519,10 +529,10 @@ def test_a_drive_at_its_warning_temperature_is_doubted() -> None:
 # Steady state.
 
 
-def steady(rates: Sequence[float], scene: Scene = DIRECT) -> dict[str, Doubt]:
+def steady(rates: Sequence[float], scene: CheckContext = DIRECT) -> dict[str, Doubt]:
     said = measurements(float(len(rates)), read=sum(rates))
     end = Snapshot(float(len(rates)), {})
-    return found(Case(scene, Snapshot(), end, float(len(rates)), said, series(rates)))
+    return found(LoadEvidence(scene, Snapshot(), end, float(len(rates)), said, series(rates)))
 
 
 def test_rounds_are_means_of_fifths() -> None:
@@ -664,7 +674,7 @@ def two_sizes(
     """A study of two workloads, by what they read per second."""
     rates = {"small": small, "large": large}
     of = study_of(rates, options=options or TWO_SIZES, tools=tools)
-    rule = Decide(tuple((name, "read.bw") for name in rates))
+    rule = DecisionRule(tuple((name, "read.bw") for name in rates))
     return dataclasses.replace(of, study=dataclasses.replace(of.study, decide=rule))
 
 
@@ -700,7 +710,7 @@ def test_a_case_is_read_as_it_was_written(tmp_path: Path) -> None:
     )
     written.save(tmp_path, of)
     again = written.case(tmp_path, of.measurements)
-    assert again == dataclasses.replace(of, samples=(Sample(1.0, Moved(4096.0, 8192.0)),))
+    assert again == dataclasses.replace(of, samples=(IOSample(1.0, BytesMoved(4096.0, 8192.0)),))
 
 
 @pytest.mark.parametrize(
@@ -722,7 +732,7 @@ def test_readings_keep_only_what_is_looked_at() -> None:
     assert found_ == {"/proc/vmstat": "pswpin 1\npswpout 2", "/proc/stat": "cpu  1"}
 
 
-def _of(reading: Reading, texts: dict[str, str]) -> bool:
+def _of(reading: CheckReading, texts: dict[str, str]) -> bool:
     return reading.probe.place in texts
 
 

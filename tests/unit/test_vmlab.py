@@ -21,12 +21,12 @@ from iotrial.hosts.local import LocalHost
 from iotrial.plan.inventory import from_ssh_config
 from iotrial.plan.schema import InventoryTable
 from iotrial_vmlab import qemu
-from iotrial_vmlab.image import Entry, Image, archive, dependencies, in_order, need, opened
+from iotrial_vmlab.image import ImageEntry, LabImage, archive, dependencies, in_order, need, opened
 from iotrial_vmlab.lab import (
     MEMORY,
-    Disk,
     Lab,
-    Wish,
+    LabDisk,
+    LabRequest,
     checked_name,
     identity,
     load,
@@ -35,16 +35,16 @@ from iotrial_vmlab.lab import (
     save,
 )
 from iotrial_vmlab.labs import kind_of, kinds
-from iotrial_vmlab.power import Keys, client_config, meant, seed
+from iotrial_vmlab.power import SSHKeys, client_config, meant, seed
 from iotrial_vmlab.qemu import command
 from iotrial_vmlab.recipe import lines_of, options_of, recipe, sources, suite_of
 
 DISKS = kind_of("disks")
-KEYS = Keys("ssh-ed25519 AAAAclient me\n", "-----PRIVATE-----\n", "ssh-ed25519 AAAAhost lab\n")
+KEYS = SSHKeys("ssh-ed25519 AAAAclient me\n", "-----PRIVATE-----\n", "ssh-ed25519 AAAAhost lab\n")
 
 
 def lab(folder: Path, *, name: str = "disks", nodes: int = 1) -> Lab:
-    wish = Wish("disks", name, nodes)
+    wish = LabRequest("disks", name, nodes)
     return planned(wish, DISKS, folder=folder / name, image=folder / "image")
 
 
@@ -63,10 +63,10 @@ def unpacked(data: bytes, folder: Path) -> Path:
 def test_an_archive_is_unpacked_by_cpio_as_it_was_meant(tmp_path: Path) -> None:
     data = archive(
         {
-            "etc/a/b": Entry(b"text\n", 0o600),
-            "init": Entry(b"#!/bin/sh\n", 0o755),
-            "etc/link": Entry(b"a/b", link=True),
-            "empty": Entry(b""),
+            "etc/a/b": ImageEntry(b"text\n", 0o600),
+            "init": ImageEntry(b"#!/bin/sh\n", 0o755),
+            "etc/link": ImageEntry(b"a/b", link=True),
+            "empty": ImageEntry(b""),
         }
     )
     root = unpacked(data, tmp_path / "root")
@@ -182,17 +182,17 @@ def test_a_number_of_nodes_that_cannot_be_is_refused(tmp_path: Path, nodes: int)
 @pytest.mark.parametrize("name", ["cluster", "san", "nas"])
 def test_a_lab_of_several_nodes_is_not_made_of_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"a lab {name} has from 2 to 8"):
-        planned(Wish(name, "x", 1), kind_of(name), folder=tmp_path, image=tmp_path)
+        planned(LabRequest(name, "x", 1), kind_of(name), folder=tmp_path, image=tmp_path)
 
 
 def test_what_differs_from_a_lab_that_is_there_is_named(tmp_path: Path) -> None:
     there = lab(tmp_path, nodes=2)
-    assert Wish("disks", "disks").problem(there) == ""
-    assert Wish("disks", "disks", 2).problem(there) == ""
-    assert Wish("disks", "disks", 3).problem(there) == "its number of nodes is 2, not 3"
-    newer = Wish("disks", "disks", kernel="backports").problem(there)
+    assert LabRequest("disks", "disks").problem(there) == ""
+    assert LabRequest("disks", "disks", 2).problem(there) == ""
+    assert LabRequest("disks", "disks", 3).problem(there) == "its number of nodes is 2, not 3"
+    newer = LabRequest("disks", "disks", kernel="backports").problem(there)
     assert newer == f"its kernel is {there.kernel}, not backports"
-    assert "its kind is disks" in Wish("san", "disks").problem(there)
+    assert "its kind is disks" in LabRequest("san", "disks").problem(there)
 
 
 def test_a_lab_is_read_back_as_it_was_written(tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_image_that_is_not_whole_is_not_used(tmp_path: Path) -> None:
     (folder / "base.ext4").write_bytes(b"12345")
     (folder / "kernel").write_bytes(b"1")
     (folder / "image.json").write_text(json.dumps({"release": "6.1", "size": 5}))
-    assert opened(folder) == Image(folder, "6.1")
+    assert opened(folder) == LabImage(folder, "6.1")
     (folder / "base.ext4").write_bytes(b"1234")
     with pytest.raises(HostError, match="rm -r"):
         opened(folder)
@@ -251,7 +251,7 @@ def test_every_program_that_is_missing_is_named_with_its_package(
 def test_a_command_line_bounds_the_memory_and_names_its_own_files(tmp_path: Path) -> None:
     there = lab(tmp_path, nodes=2)
     node = replace(there.nodes[0], port=2201)
-    image = Image(tmp_path / "image", "6.1")
+    image = LabImage(tmp_path / "image", "6.1")
     words = command(there, node, kind=DISKS, image=image, accelerator="tcg")
     assert words[words.index("-m") + 1] == str(MEMORY)
     assert "tcg,thread=multi,tb-size=128" in words
@@ -269,12 +269,12 @@ def test_a_command_line_bounds_the_memory_and_names_its_own_files(tmp_path: Path
 
 def test_a_disk_is_the_same_at_every_boot_and_another_in_every_lab(tmp_path: Path) -> None:
     one, other = lab(tmp_path, nodes=2), lab(tmp_path, name="other")
-    mine, shared = Disk("a", "scsi"), Disk("a", "scsi", shared=True)
+    mine, shared = LabDisk("a", "scsi"), LabDisk("a", "scsi", shared=True)
     assert identity(one, one.nodes[0], mine) == identity(one, one.nodes[0], mine)
     assert identity(one, one.nodes[0], mine) != identity(one, one.nodes[1], mine)
     assert identity(one, one.nodes[0], mine) != identity(other, other.nodes[0], mine)
     assert identity(one, one.nodes[0], shared) == identity(one, one.nodes[1], shared)
-    assert len(identity(one, one.nodes[0], Disk("a-very-long-name", "virtio"))[0]) <= 20
+    assert len(identity(one, one.nodes[0], LabDisk("a-very-long-name", "virtio"))[0]) <= 20
 
 
 def test_two_labs_do_not_hear_each_other(tmp_path: Path) -> None:

@@ -11,24 +11,24 @@ import pytest
 
 from iotrial.errors import UsageError
 from iotrial_vmlab import power
-from iotrial_vmlab.image import Image
-from iotrial_vmlab.lab import SCRIPT, UNIT, WANTED, Lab, Wish, planned, role
+from iotrial_vmlab.image import LabImage
+from iotrial_vmlab.lab import SCRIPT, UNIT, WANTED, Lab, LabRequest, planned, role
 from iotrial_vmlab.labs import cluster, kind_of, kinds, san
-from iotrial_vmlab.power import Keys, seed_files
+from iotrial_vmlab.power import SSHKeys, seed_files
 from iotrial_vmlab.qemu import command
 
-KEYS = Keys("client", "host", "public")
+KEYS = SSHKeys("client", "host", "public")
 
 
 def lab(folder: Path, kind: str, nodes: int = 2) -> Lab:
-    wish = Wish(kind, kind, nodes)
+    wish = LabRequest(kind, kind, nodes)
     return planned(wish, kind_of(kind), folder=folder / kind, image=folder / "image")
 
 
 def words(there: Lab, number: int) -> list[str]:
     """The command line of a node."""
     node = replace(there.nodes[number - 1], port=2200 + number)
-    image = Image(there.image, "6.1")
+    image = LabImage(there.image, "6.1")
     return command(there, node, kind=kind_of(there.kind), image=image, accelerator="tcg")
 
 

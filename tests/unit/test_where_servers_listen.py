@@ -10,12 +10,12 @@ import pytest
 
 from iotrial.errors import RefusedError, StudyError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.load import Watch
-from iotrial.execute.load.served import Client, through
+from iotrial.execute.load.load import LoadWatch
+from iotrial.execute.load.served import ToolClient, through
 from iotrial.hosts.local import LocalHost
 from iotrial.look import ports
-from iotrial.look.ports import COUNT, FIRST, Row
-from iotrial.model.listen import Listen, parse
+from iotrial.look.ports import COUNT, FIRST, ListeningSocket
+from iotrial.model.listen import ListenAddress, parse
 from iotrial.model.tool import Load
 from iotrial.plan.load import parse_study
 from iotrial.tools.fio import TOOL
@@ -38,7 +38,7 @@ CONNECTED = f"   1: 0100007F:0016 0100007F:8235 01 {REST} 10183543 1\n"
 SIX = f"{HEAD}   0: 00000000000000000000000001000000:496F {'0' * 32}:0000 0A {REST} 10182482 1\n"
 
 
-def study(listen: str, start: str = "server") -> Listen | None:
+def study(listen: str, start: str = "server") -> ListenAddress | None:
     text = STUDY.format(listen=listen, start=start)
     return parse_study(text, "study.toml", lambda _name: "").place.listen
 
@@ -46,14 +46,14 @@ def study(listen: str, start: str = "server") -> Listen | None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        ("10.0.0.7", Listen("10.0.0.7")),
-        ("10.0.0.7:8765", Listen("10.0.0.7", 8765)),
-        ("fd00::7", Listen("fd00::7")),
-        ("[fd00::7]", Listen("fd00::7")),
-        ("[FD00:0::7]:8765", Listen("fd00::7", 8765)),
+        ("10.0.0.7", ListenAddress("10.0.0.7")),
+        ("10.0.0.7:8765", ListenAddress("10.0.0.7", 8765)),
+        ("fd00::7", ListenAddress("fd00::7")),
+        ("[fd00::7]", ListenAddress("fd00::7")),
+        ("[FD00:0::7]:8765", ListenAddress("fd00::7", 8765)),
     ],
 )
-def test_an_address_is_said_with_or_without_a_port(text: str, place: Listen) -> None:
+def test_an_address_is_said_with_or_without_a_port(text: str, place: ListenAddress) -> None:
     assert study(text) == place
     assert parse(str(place)) == place
 
@@ -94,11 +94,13 @@ def test_an_address_that_nothing_would_listen_at_is_refused() -> None:
 @pytest.mark.parametrize(
     ("place", "spelled", "called"),
     [
-        (Listen("10.0.0.7", 20001), "ip:10.0.0.7,20001", "10.0.0.7"),
-        (Listen("fd00::7", 20001), "ip6:fd00::7,20001", "fd00::7"),
+        (ListenAddress("10.0.0.7", 20001), "ip:10.0.0.7,20001", "10.0.0.7"),
+        (ListenAddress("fd00::7", 20001), "ip6:fd00::7,20001", "fd00::7"),
     ],
 )
-def test_both_ends_of_fio_are_told_the_address(place: Listen, spelled: str, called: str) -> None:
+def test_both_ends_of_fio_are_told_the_address(
+    place: ListenAddress, spelled: str, called: str
+) -> None:
     assert TOOL.serving(place) == (("fio", f"--server={spelled}"), "")
     client, name = TOOL.client(Load(("fio", "--name=a", "--rw=read")), place)
     assert f"--client={spelled}" in client.argv
@@ -107,37 +109,39 @@ def test_both_ends_of_fio_are_told_the_address(place: Listen, spelled: str, call
 
 
 def test_the_table_of_the_kernel_tells_who_listens() -> None:
-    assert ports.rows(LISTENS + CONNECTED, "little") == [Row("127.0.0.1", 18799, 10183542)]
-    assert ports.rows(SIX, "little") == [Row("::1", 18799, 10182482)]
+    assert ports.rows(LISTENS + CONNECTED, "little") == [
+        ListeningSocket("127.0.0.1", 18799, 10183542)
+    ]
+    assert ports.rows(SIX, "little") == [ListeningSocket("::1", 18799, 10182482)]
     other = LISTENS.replace("0100007F:", "7F000001:")
-    assert ports.rows(other, "big") == [Row("127.0.0.1", 18799, 10183542)]
+    assert ports.rows(other, "big") == [ListeningSocket("127.0.0.1", 18799, 10183542)]
 
 
 def test_a_port_that_is_held_at_any_address_is_taken() -> None:
-    there = [Row("0.0.0.0", 8765, 1)]  # noqa: S104 (what another does)
-    assert "port 8765 already, on 0.0.0.0" in ports.taken([Listen("10.0.0.7", 8765)], there)
-    assert ports.taken([Listen("10.0.0.7", 8766)], there) == ""
+    there = [ListeningSocket("0.0.0.0", 8765, 1)]  # noqa: S104 (what another does)
+    assert "port 8765 already, on 0.0.0.0" in ports.taken([ListenAddress("10.0.0.7", 8765)], there)
+    assert ports.taken([ListenAddress("10.0.0.7", 8766)], there) == ""
 
 
 def test_several_loads_take_the_ports_from_the_named_one_on() -> None:
-    found = ports.chosen(Listen("10.0.0.7", 8765), 3, [], "a")
+    found = ports.chosen(ListenAddress("10.0.0.7", 8765), 3, [], "a")
     assert [each.port for each in found] == [8765, 8766, 8767]
     with pytest.raises(RefusedError, match="not so many"):
-        ports.chosen(Listen("10.0.0.7", 65535), 2, [], "a")
+        ports.chosen(ListenAddress("10.0.0.7", 65535), 2, [], "a")
 
 
 def test_a_chosen_port_is_free_and_stays_the_same_while_it_is() -> None:
-    listen = Listen("10.0.0.7")
+    listen = ListenAddress("10.0.0.7")
     first, second = ports.chosen(listen, 2, [], "run")
     assert ports.chosen(listen, 2, [], "run") == [first, second]
     assert FIRST <= first.port < FIRST + COUNT
-    assert ports.chosen(listen, 1, [Row("::", first.port, 1)], "run") == [second]
-    full = [Row("::", port, 1) for port in range(FIRST, FIRST + COUNT)]
+    assert ports.chosen(listen, 1, [ListeningSocket("::", first.port, 1)], "run") == [second]
+    full = [ListeningSocket("::", port, 1) for port in range(FIRST, FIRST + COUNT)]
     with pytest.raises(RefusedError, match="not so many"):
         ports.chosen(listen, 1, full, "run")
 
 
-def another(place: Listen) -> socket.socket:
+def another(place: ListenAddress) -> socket.socket:
     """A socket that listens there, and lets others share the port."""
     made = socket.socket()
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -147,10 +151,10 @@ def another(place: Listen) -> socket.socket:
 
 
 @pytest.fixture
-def held() -> Iterator[Listen]:
+def held() -> Iterator[ListenAddress]:
     """A port that this process listens at."""
-    with another(Listen("127.0.0.1")) as made:
-        yield Listen("127.0.0.1", made.getsockname()[1])
+    with another(ListenAddress("127.0.0.1")) as made:
+        yield ListenAddress("127.0.0.1", made.getsockname()[1])
 
 
 def mark() -> str:
@@ -158,7 +162,7 @@ def mark() -> str:
     return Path("/proc/self/environ").read_bytes().split(b"\0")[0].decode()
 
 
-def test_a_port_is_ours_where_a_marked_process_alone_listens(held: Listen) -> None:
+def test_a_port_is_ours_where_a_marked_process_alone_listens(held: ListenAddress) -> None:
     host = LocalHost()
     there = ports.listening(host)
     assert ports.ours(host, held, there, mark())
@@ -166,29 +170,31 @@ def test_a_port_is_ours_where_a_marked_process_alone_listens(held: Listen) -> No
     assert not ports.ours(host, held, [], mark())
 
 
-def test_a_port_that_two_share_is_not_ours(held: Listen) -> None:
+def test_a_port_that_two_share_is_not_ours(held: ListenAddress) -> None:
     host = LocalHost()
     with another(held):
         assert not ports.ours(host, held, ports.listening(host), mark())
 
 
-def said_of(folder: Path, held: Listen) -> str:
+def said_of(folder: Path, held: ListenAddress) -> str:
     """What a load that is to be served at a port that somebody holds leaves as its reason."""
-    client = Client(TOOL, folder, Load(("true",)), held.address, "", held)
-    watch = Watch(10.0, lambda _elapsed: None, Interruption())
+    client = ToolClient(TOOL, folder, Load(("true",)), held.address, "", held)
+    watch = LoadWatch(10.0, lambda _elapsed: None, Interruption())
     words = ("sh", "-c", "echo it was started; sleep 60")
     ended = through([client])(LocalHost(), words, folder=folder, token="t0", watch=watch)  # noqa: S106 (no secret)
     assert ended.exit != 0
     return (folder / "stderr").read_text()
 
 
-def test_no_server_is_started_beside_one_that_holds_its_port(tmp_path: Path, held: Listen) -> None:
+def test_no_server_is_started_beside_one_that_holds_its_port(
+    tmp_path: Path, held: ListenAddress
+) -> None:
     assert f"something listens at port {held.port} already" in said_of(tmp_path, held)
     assert not (tmp_path / "server.stdout").exists()
 
 
 def test_a_port_that_was_taken_in_between_is_no_server_of_ours(
-    tmp_path: Path, held: Listen, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, held: ListenAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ports, "taken", lambda _places, _there: "")
     assert "not the server of this run alone" in said_of(tmp_path, held)

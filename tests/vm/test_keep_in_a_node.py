@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iotrial.keep.entry import Entry
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile, to_toml
 from nodes import Node
@@ -22,14 +22,14 @@ def profile(node: Node, name: str) -> Profile:
     return Profile(
         name,
         (
-            Entry("queue.scheduler", "bfq", disk, ids, "mq-deadline"),
-            Entry("queue.nr_requests", "64", disk, ids),
-            Entry("scsi.queue_depth", "32", disk, ids),
-            Entry("sysctl.vm.swappiness", "10"),
-            Entry("sysctl.net.ipv4.tcp_rmem", "4096 87380 8388608"),
-            Entry("mm.thp", "madvise"),
-            Entry("multipath.path_selector", "round-robin 0"),
-            Entry("multipath.no_path_retry", "12"),
+            KeptSetting("queue.scheduler", "bfq", disk, ids, "mq-deadline"),
+            KeptSetting("queue.nr_requests", "64", disk, ids),
+            KeptSetting("scsi.queue_depth", "32", disk, ids),
+            KeptSetting("sysctl.vm.swappiness", "10"),
+            KeptSetting("sysctl.net.ipv4.tcp_rmem", "4096 87380 8388608"),
+            KeptSetting("mm.thp", "madvise"),
+            KeptSetting("multipath.path_selector", "round-robin 0"),
+            KeptSetting("multipath.no_path_retry", "12"),
         ),
         "Which is best?",
     )

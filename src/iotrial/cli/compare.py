@@ -32,7 +32,7 @@ from iotrial.plan.inventory import check_ways
 from iotrial.store import check, is_finished, open_results, written_study
 
 if TYPE_CHECKING:
-    from iotrial.report.view import View
+    from iotrial.report.view import ReportView
 
 
 REGRESSION = 1
@@ -145,12 +145,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         first = [_where(open_results(each), where) for each in before]
         last = [_where(open_results(each), where) for each in after]
         latest = _where(open_results(other), where)
-        sides = Sides((results, *first), (latest, *last))
+        sides = _ComparedResults((results, *first), (latest, *last))
         if paired:
             compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
-            sides = Sides(again, anew, paired=True)
+            sides = _ComparedResults(again, anew, paired=True)
             latest = sides.latter[0]
         judged = completed(*compared(sides, between or 0.0))
     if factor:
@@ -165,7 +165,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     return REGRESSION if other is not None and worse else 0
 
 
-def _file(path: Path, seen: View, latest: Results, *, regressions: bool) -> None:
+def _file(path: Path, seen: ReportView, latest: Results, *, regressions: bool) -> None:
     """As JUnit XML; of two folders the failed trials of the latter alone are errors."""
     from iotrial.report.evidence import failures
     from iotrial.report.junit import REGRESSION, junit
@@ -265,7 +265,7 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class _ComparedResults:
     """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th."""
 
     former: tuple[Results, ...]
@@ -273,7 +273,7 @@ class Sides:
     paired: bool = False
 
 
-def compared(sides: Sides, between: float) -> tuple[Results, Comparison]:
+def compared(sides: _ComparedResults, between: float) -> tuple[Results, Comparison]:
     """The findings, with the trials and doubts of all folders beside them.  ``between`` is the
     standard deviation between sessions as a relative difference (0: unknown).
 

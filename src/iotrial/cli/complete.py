@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from iotrial.tunables import Family
+    from iotrial.tunables import TunableFamily
 
 BY_ID = Path("/dev/disk/by-id")
 _PARTITION = re.compile(r"-part[0-9]+$")
@@ -46,7 +46,7 @@ def of_knobs(
     return _knobs_of(families, incomplete)
 
 
-def _knobs_of(families: Sequence[Family], incomplete: str) -> list[CompletionItem]:
+def _knobs_of(families: Sequence[TunableFamily], incomplete: str) -> list[CompletionItem]:
     rows = [(row.name, row.summary) for each in families for row in each.rows]
     return _beginning(rows, incomplete)
 

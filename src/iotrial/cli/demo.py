@@ -16,7 +16,7 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import came_to, execute, exit_code, new_folder
 from iotrial.cli.verdicts import filed, page_of
 from iotrial.errors import UsageError
-from iotrial.execute.runner import Outcome
+from iotrial.execute.runner import RunOutcome
 from iotrial.model.study import Study
 from iotrial.plan.extend import under_way
 from iotrial.report.words import share
@@ -74,7 +74,7 @@ def _begun(parent: Path, study: Study) -> Path | None:
     return next((each for each in found if under_way(open_results(each))), None)
 
 
-def _show(output: Output, outcome: Outcome) -> None:
+def _show(output: Output, outcome: RunOutcome) -> None:
     from iotrial.report.text import brief
 
     results = outcome.results
@@ -87,7 +87,7 @@ def _show(output: Output, outcome: Outcome) -> None:
     )
 
 
-def _finer(outcome: Outcome) -> Iterator[str]:
+def _finer(outcome: RunOutcome) -> Iterator[str]:
     """What these trials cannot tell whatever came of them, and what would."""
     from iotrial.stats.judge import blocks_at_margin
     from iotrial.stats.power import seconds_of_a_block
@@ -106,7 +106,7 @@ def _finer(outcome: Outcome) -> Iterator[str]:
     yield f"{told}to tell {share(_FINER)} would need {blocks:,} blocks, about {wait} more."
 
 
-def _deeds(outcome: Outcome) -> Iterator[str]:
+def _deeds(outcome: RunOutcome) -> Iterator[str]:
     """What was done to the machine."""
     from iotrial.report.text import changes
 

@@ -11,10 +11,10 @@ from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.settings.journal import sessions
 from iotrial.hosts.places import holder, journal_folder
-from iotrial.look.doctor import Check, examine, overall
+from iotrial.look.doctor import HostCheck, examine, overall
 from iotrial.look.topology import devices_here, warnings, words
 from iotrial.model.target import Topology
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 
 STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}
 ANSWER = {
@@ -83,7 +83,7 @@ def _list(output: Output, study: Path) -> int:
 
     found = load_hosts(study)
     output.document({"hosts": [{"host": each.name, "ssh": each.ssh} for each in found]})
-    table = Sheet("host", "reached by", header_style="dim")
+    table = TextTable("host", "reached by", header_style="dim")
     for each in found:
         table.add_row(
             Text(each.name), Text(f"ssh {each.ssh}" if each.ssh else "it is this machine")
@@ -92,8 +92,8 @@ def _list(output: Output, study: Path) -> int:
     return 0
 
 
-def _table(checks: tuple[Check, ...]) -> Sheet:
-    table = Sheet()
+def _table(checks: tuple[HostCheck, ...]) -> TextTable:
+    table = TextTable()
     for check in checks:
         words = check.reason + (f"\n→ {check.remedy}" if check.remedy else "")
         table.add_row(

@@ -21,7 +21,7 @@ SHARE = click.types.FuncParamType(parse_fraction)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ExtensionRequest:
     """By how many blocks a study is to be extended: ``more`` of them, or as many as tell a
     difference of ``until``."""
 
@@ -50,7 +50,7 @@ class Wish:
         return asked
 
 
-def lengthened(output: Output, folder: Path, wish: Wish, *, pretend: bool) -> Study:
+def lengthened(output: Output, folder: Path, wish: ExtensionRequest, *, pretend: bool) -> Study:
     """The study of ``folder``, extended as wished; that is on disk then.
 
     One that is not at its end goes on as it is: the same command again, after a run was killed,

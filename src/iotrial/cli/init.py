@@ -12,7 +12,7 @@ from rich.text import Text
 from iotrial.cli.complete import of_templates
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 
 
 @click.command()
@@ -93,7 +93,7 @@ def _list(output: Output, *, published: bool) -> None:
     output.document(
         {"templates": [{"name": n, "summary": s, "published": published} for n, s in found]}
     )
-    table = Sheet()
+    table = TextTable()
     table.add_column(no_wrap=True, style="bold")
     table.add_column()
     for name, summary in found:

@@ -28,19 +28,19 @@ from iotrial.store import open_results
 from iotrial.units import format_wait, parse_seconds
 
 if TYPE_CHECKING:
-    from iotrial.execute.keep.kept import Difference, Kept
-    from iotrial.execute.keep.many_hosts import Came, Outcome, Reach, Share
-    from iotrial.keep.entry import Conflict, Entry
-    from iotrial.keep.native import Export, NativeFile
+    from iotrial.execute.keep.kept import Difference, KeptProfile
+    from iotrial.execute.keep.many_hosts import HostOutcome, HostOutcomes, HostProfile, Reach
+    from iotrial.keep.entry import KeptSetting, SettingConflict
+    from iotrial.keep.native import NativeExport, NativeFile
     from iotrial.keep.profile import Profile
     from iotrial.model.host import Host
-    from iotrial.model.study import Place
+    from iotrial.model.study import StudyHost
 
 
 DIFFERS = 1
 
 
-def document(profile: Profile, exported: Export) -> dict[str, object]:
+def document(profile: Profile, exported: NativeExport) -> dict[str, object]:
     """A profile and its files, for JSON."""
     return {
         "name": profile.name,
@@ -54,7 +54,7 @@ def document(profile: Profile, exported: Export) -> dict[str, object]:
     }
 
 
-def deeds(profile: Profile, exported: Export) -> list[tuple[str, ...]]:
+def deeds(profile: Profile, exported: NativeExport) -> list[tuple[str, ...]]:
     """What is done on the host beside writing the files: ("write", path, value) of a control file,
     ("save", path, text) of a file that goes with a live value, ("remove", path), and the words of
     each command behind "run"."""
@@ -71,7 +71,7 @@ def deeds(profile: Profile, exported: Export) -> list[tuple[str, ...]]:
     return list(dict.fromkeys(found))
 
 
-def row(entry: Entry) -> dict[str, object]:
+def row(entry: KeptSetting) -> dict[str, object]:
     """A setting, for JSON."""
     return {
         "tunable": entry.tunable,
@@ -84,7 +84,7 @@ def row(entry: Entry) -> dict[str, object]:
     }
 
 
-Given = tuple["Profile", "Export"]
+Given = tuple["Profile", "NativeExport"]
 """What is to be kept on a host, and in which files."""
 
 
@@ -179,7 +179,7 @@ def pending(name: str) -> str:
     )
 
 
-def of_kept(host: Host, there: Kept) -> tuple[Conflict, ...]:
+def of_kept(host: Host, there: KeptProfile) -> tuple[SettingConflict, ...]:
     """Who else sets on the host what is kept there."""
     from iotrial.keep.native import export
 
@@ -187,21 +187,21 @@ def of_kept(host: Host, there: Kept) -> tuple[Conflict, ...]:
 
 
 def found_conflicts(
-    host: Host, entries: Sequence[Entry], files: Sequence[NativeFile]
-) -> tuple[Conflict, ...]:
+    host: Host, entries: Sequence[KeptSetting], files: Sequence[NativeFile]
+) -> tuple[SettingConflict, ...]:
     """Who else sets it on the host; of none where the wing that reads its files is missing
     (:func:`say_conflicts` says so)."""
     from iotrial.plugins import wing
 
     lint = wing("iotrial_lint.conflicts")
-    found: tuple[Conflict, ...] = lint.conflicts_on(host, entries, files) if lint else ()
+    found: tuple[SettingConflict, ...] = lint.conflicts_on(host, entries, files) if lint else ()
     return found
 
 
 _WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
 
 
-def say_conflicts(output: Output, found: Sequence[Conflict], where: str = "") -> None:
+def say_conflicts(output: Output, found: Sequence[SettingConflict], where: str = "") -> None:
     """Each with who wins and what to do; ``where`` is said first."""
     from iotrial.plugins import wing
 
@@ -232,14 +232,14 @@ _SAYS = {
 def put_on_hosts(
     output: Output,
     reach: Reach,
-    given: Mapping[Place, Given],
+    given: Mapping[StudyHost, Given],
     seconds: float,
     stop: Interruption,
 ) -> None:
     """Apply each host's share, on probation for so many seconds (0: to stay), on all or on none."""
-    from iotrial.execute.keep.many_hosts import Share, apply, reached, unreached
+    from iotrial.execute.keep.many_hosts import HostProfile, apply, reached, unreached
 
-    shares = {p.name: Share(each, exported.files) for p, (each, exported) in given.items()}
+    shares = {p.name: HostProfile(each, exported.files) for p, (each, exported) in given.items()}
     with reached(tuple(given), reach, lock=True) as (hosts, errors):
         if error := unreached(errors):
             raise error
@@ -277,7 +277,7 @@ def put_on_hosts(
 
 
 def _put_row(
-    outcome: Outcome, share: Share, others: Mapping[str, Sequence[Conflict]]
+    outcome: HostOutcome, share: HostProfile, others: Mapping[str, Sequence[SettingConflict]]
 ) -> dict[str, object]:
     return {
         **_row(outcome),
@@ -288,22 +288,22 @@ def _put_row(
     }
 
 
-def _row(outcome: Outcome) -> dict[str, object]:
+def _row(outcome: HostOutcome) -> dict[str, object]:
     return {"host": outcome.host, "state": outcome.state, "why": outcome.why}
 
 
-def _line(outcome: Outcome) -> str:
+def _line(outcome: HostOutcome) -> str:
     why = f": {outcome.why}" if outcome.why else ""
     return f"{outcome.host}: {_SAYS[outcome.state]}{why}"
 
 
 def _conflicts(
-    hosts: Mapping[str, Host], shares: Mapping[str, Share]
-) -> dict[str, tuple[Conflict, ...]]:
+    hosts: Mapping[str, Host], shares: Mapping[str, HostProfile]
+) -> dict[str, tuple[SettingConflict, ...]]:
     """Who else sets it, by host; nothing of a host that was lost after all was done there."""
     from iotrial.hosts.at_once import at_once
 
-    def asked(name: str) -> Callable[[], tuple[Conflict, ...]]:
+    def asked(name: str) -> Callable[[], tuple[SettingConflict, ...]]:
         share = shares[name]
         return lambda: found_conflicts(hosts[name], share.profile.entries, share.files)
 
@@ -312,7 +312,7 @@ def _conflicts(
 
 
 def settle_on_hosts(
-    output: Output, reach: Reach, places: Sequence[Place], action: str, name: str
+    output: Output, reach: Reach, places: Sequence[StudyHost], action: str, name: str
 ) -> int:
     """Confirm, verify or undo what is kept by this name on each host; the exit code."""
     from iotrial.execute.keep.many_hosts import confirm, reached, unreached
@@ -332,14 +332,14 @@ def settle_on_hosts(
     return 0
 
 
-def _say_confirmed(output: Output, came: Came, name: str) -> None:
+def _say_confirmed(output: Output, came: HostOutcomes, name: str) -> None:
     kept = came.error is None
     output.document({"name": name, "kept": kept, "hosts": list(map(_row, came.outcomes))})
     for outcome in came.outcomes:
         output.answer(Text(_line(outcome)))
 
 
-def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
+def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[StudyHost], name: str) -> int:
     from iotrial.execute.keep.many_hosts import gravest, reached, verified
     from iotrial.execute.settings.moved import renamings
     from iotrial.hosts.at_once import at_once
@@ -384,7 +384,7 @@ def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[Place], na
     return DIFFERS if bad else 0
 
 
-def _asking(host: Host, there: Kept) -> Callable[[], tuple[Conflict, ...]]:
+def _asking(host: Host, there: KeptProfile) -> Callable[[], tuple[SettingConflict, ...]]:
     return lambda: of_kept(host, there)
 
 
@@ -396,11 +396,11 @@ def _missing(output: Output, host: str, error: Exception) -> dict[str, object]:
 
 
 def _without(error: Exception) -> str:
-    from iotrial.execute.keep.kept import NothingKept
+    from iotrial.execute.keep.kept import ProfileNotFound
 
     if isinstance(error, HostUnreachable):
         return "lost"
-    return "nothing" if isinstance(error, NothingKept) else "failed"
+    return "nothing" if isinstance(error, ProfileNotFound) else "failed"
 
 
 def _raise_unless(
@@ -411,7 +411,7 @@ def _raise_unless(
         raise error
 
 
-def _undo(output: Output, reach: Reach, places: Sequence[Place], name: str) -> int:
+def _undo(output: Output, reach: Reach, places: Sequence[StudyHost], name: str) -> int:
     from iotrial.errors import OwedError
     from iotrial.execute.keep.many_hosts import gravest, reached, undone
 
@@ -585,7 +585,7 @@ def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
     return profile(judged, chosen, name or "")
 
 
-def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[Place, ...]:
+def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[StudyHost, ...]:
     """The machines that are meant: the profile's, those of them that --on names, or others."""
     hosts = profile.hosts if profile else ()
     if not on:
@@ -611,7 +611,7 @@ def _ranged(text: str) -> tuple[str, ...]:
         raise UsageError(f"--on: {error}", advice="Such as --on root@box[1-4]") from None
 
 
-def _shares(profile: Profile, places: tuple[Place, ...]) -> dict[Place, Profile]:
+def _shares(profile: Profile, places: tuple[StudyHost, ...]) -> dict[StudyHost, Profile]:
     """What of the profile is each place's."""
     own = profile.shares
     if len(own) == 1:
@@ -619,7 +619,9 @@ def _shares(profile: Profile, places: tuple[Place, ...]) -> dict[Place, Profile]
     return {place: own[place] for place in places if place in own}
 
 
-def _put(output: Output, given: Mapping[Place, Given], seconds: float, *, pretend: bool) -> None:
+def _put(
+    output: Output, given: Mapping[StudyHost, Given], seconds: float, *, pretend: bool
+) -> None:
     if pretend and seconds:
         raise UsageError(
             "a made-up machine ends with this command: there is nothing to confirm or undo later",
@@ -639,7 +641,7 @@ def _put(output: Output, given: Mapping[Place, Given], seconds: float, *, preten
 
 
 def _settled(
-    output: Output, action: str, name: str, places: tuple[Place, ...], *, pretend: bool
+    output: Output, action: str, name: str, places: tuple[StudyHost, ...], *, pretend: bool
 ) -> int:
     several = len(places) > 1
     # What is begun here is done to its end, whoever asks to stop; looking alone can be ended.
@@ -653,7 +655,7 @@ def _settled(
             return settle(output, here, action, name)
 
 
-def _show(output: Output, profile: Profile, given: Mapping[Place, Given]) -> None:
+def _show(output: Output, profile: Profile, given: Mapping[StudyHost, Given]) -> None:
     output.document(_document(profile, given))
     output.answer(Text(f"{profile.name}: {profile.question}" if profile.question else profile.name))
     for place, (share, exported) in given.items():
@@ -670,7 +672,7 @@ def _say_apart(output: Output, profile: Profile) -> None:
         output.answer(Text(f"not kept, the study's own commands make it: {each}"))
 
 
-def _show_share(output: Output, share: Profile, exported: Export) -> None:
+def _show_share(output: Output, share: Profile, exported: NativeExport) -> None:
     for entry in share.entries:
         former = f" (was {entry.former})" if entry.former else ""
         output.answer(Text(f"  {entry}{former}"))
@@ -685,12 +687,12 @@ def _show_share(output: Output, share: Profile, exported: Export) -> None:
     _say_left(output, exported)
 
 
-def _say_left(output: Output, exported: Export) -> None:
+def _say_left(output: Output, exported: NativeExport) -> None:
     for entry in exported.left:
         output.answer(Text(f"no native file holds {entry}"))
 
 
-def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, object]:
+def _document(profile: Profile, given: Mapping[StudyHost, Given]) -> dict[str, object]:
     """Of one machine its settings and files; of several those of each."""
     rows: list[dict[str, object]] = [
         {"host": place.name, **document(share, exported)}
@@ -701,7 +703,7 @@ def _document(profile: Profile, given: Mapping[Place, Given]) -> dict[str, objec
 
 
 def _export(
-    output: Output, profile: Profile, given: Mapping[Place, Given], named: Path | None
+    output: Output, profile: Profile, given: Mapping[StudyHost, Given], named: Path | None
 ) -> None:
     """What lies there already may be somebody else's: below the folder that the command line names
     (else: where it is started) no link is followed, and a file replaces what has its name."""

@@ -10,8 +10,8 @@ from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable
 from iotrial.plan.knobs import about, changed, takes
-from iotrial.report.layout import Sheet
-from iotrial.tunables import Family, every_family, tunable
+from iotrial.report.layout import TextTable
+from iotrial.tunables import TunableFamily, every_family, tunable
 
 
 @click.command()
@@ -58,14 +58,14 @@ def command(
 
 
 def _list(
-    output: Output, family: Family, values: dict[str, tuple[str, str]], device: str | None
+    output: Output, family: TunableFamily, values: dict[str, tuple[str, str]], device: str | None
 ) -> None:
     """A family's heading, and its rows; with a device, those that it has."""
     rows = [knob for knob in family.rows if not device or knob.name in values]
     if device and not rows:
         return
     output.answer(Text.assemble((family.name, "bold underline"), f"  {family.title}"))
-    table = Sheet()
+    table = TextTable()
     table.add_column("tunable", no_wrap=True, style="bold")
     for _ in range(2 if device else 1):
         table.add_column()
@@ -81,11 +81,11 @@ def _values(
     """What is in force, and what is taken: of the device's knobs, if there is one, and of the
     host's.  One batch."""
     from iotrial.hosts.steps import reads
-    from iotrial.model.step import Look
+    from iotrial.model.step import Read
 
     asked = [(knob, knob.probe(at)) for knob in knobs if (at := _where(knob, device)) is not None]
     with machine(pretend=pretend) as here:
-        answers = here.batch([Look(probe) for _, probe in asked])
+        answers = here.batch([Read(probe) for _, probe in asked])
     return {
         knob.name: (value, takes(knob.domain(answer.raw)))
         for (knob, probe), answer in zip(asked, answers, strict=True)
@@ -157,7 +157,7 @@ def _moves(output: Output, *, pretend: bool) -> None:
             ]
         }
     )
-    table = Sheet("a write to", "moves here", "declared", header_style="bold")
+    table = TextTable("a write to", "moves here", "declared", header_style="bold")
     for name, moved in found.items():
         table.add_row(name, ", ".join(moved) or "–", ", ".join(declared[name]) or "–")
     output.answer(table)

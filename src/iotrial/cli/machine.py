@@ -13,9 +13,9 @@ from pathlib import Path
 
 from iotrial.errors import HostUnreachable, UsageError
 from iotrial.model.host import Host
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 
-HERE = Place("local")
+HERE = StudyHost("local")
 _UNKNOWN = "Could not resolve hostname"
 """What ssh(1) says of a name that is in no ssh_config and in no DNS."""
 _SUFFIXES = frozenset((
@@ -25,9 +25,9 @@ _SUFFIXES = frozenset((
 """Of files that people name to iotrial; no domain ends so."""
 
 
-def place_of(host: str | None) -> Place:
+def place_of(host: str | None) -> StudyHost:
     """The machine of a HOST argument: this one, or anything ssh(1) takes."""
-    return HERE if host in (None, "", "local", "localhost") else Place(str(host), str(host))
+    return HERE if host in (None, "", "local", "localhost") else StudyHost(str(host), str(host))
 
 
 def means_a_file(word: str) -> bool:
@@ -56,7 +56,7 @@ def file_or_host(word: str | None) -> Iterator[None]:
 
 
 @contextmanager
-def machine(*, pretend: bool, place: Place = HERE, purpose: str = "") -> Iterator[Host]:
+def machine(*, pretend: bool, place: StudyHost = HERE, purpose: str = "") -> Iterator[Host]:
     """The host at ``place``, or the made-up one of ``--pretend``.
 
     ``purpose`` is what the lock tells another iotrial.  Raises HostUnreachable.
@@ -68,7 +68,7 @@ def machine(*, pretend: bool, place: Place = HERE, purpose: str = "") -> Iterato
 @contextmanager
 def machines(
     *, pretend: bool, purpose: str = "", several: bool = False
-) -> Iterator[Callable[[Place], AbstractContextManager[Host]]]:
+) -> Iterator[Callable[[StudyHost], AbstractContextManager[Host]]]:
     """How to get at hosts, each as :func:`machine` says, from any thread.  ``several``: this
     machine too has the name then that the study gives it, to tell it from the others."""
     if pretend:
@@ -81,7 +81,7 @@ def machines(
 
 
 @contextmanager
-def _made_up(place: Place, *, several: bool) -> Iterator[Host]:
+def _made_up(place: StudyHost, *, several: bool) -> Iterator[Host]:
     from iotrial.hosts.fake import FakeHost
 
     host = FakeHost(seed=zlib.crc32(place.name.encode()) if several else 1)
@@ -91,7 +91,7 @@ def _made_up(place: Place, *, several: bool) -> Iterator[Host]:
 
 
 @contextmanager
-def _real(place: Place, *, wakeup: int, purpose: str, several: bool) -> Iterator[Host]:
+def _real(place: StudyHost, *, wakeup: int, purpose: str, several: bool) -> Iterator[Host]:
     from iotrial.hosts.local import LocalHost
 
     if not place.ssh:

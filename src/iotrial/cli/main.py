@@ -82,7 +82,7 @@ WINGS = {
 """Verbs of packages beside the core, which may be left out of an installation."""
 
 
-class Verbs(click.Group):
+class _LazyGroup(click.Group):
     """Verbs are imported when they are asked for: ``--help`` answers at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -179,7 +179,7 @@ safety, 4 settings still owed, 5 trials failed, 6 host unreachable, 75 locked,
 
 
 @click.group(
-    cls=Verbs,
+    cls=_LazyGroup,
     invoke_without_command=True,
     options_metavar="",
     subcommand_metavar="VERB [ARGUMENTS] [OPTIONS]",

@@ -47,7 +47,7 @@ def can_move(console: Console) -> bool:
     return console.is_terminal and console.file.isatty() and not console.is_dumb_terminal
 
 
-class Moving:
+class LiveLines:
     """The lines, which are shown until :meth:`end`."""
 
     def __init__(self, console: Console) -> None:
@@ -168,7 +168,7 @@ class Output:
         self.notes = _Stream(
             stderr=True, highlight=False, width=None if sys.stderr.isatty() else ENDLESS
         )
-        self.moving = Moving(self.notes)
+        self.moving = LiveLines(self.notes)
 
     def answer(self, *renderables: Any) -> None:  # noqa: ANN401 (anything rich renders)
         """What was asked for, for people; nothing in JSON mode."""

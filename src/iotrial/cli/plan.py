@@ -26,18 +26,18 @@ from iotrial.errors import FormatError, IotrialError, StudyError, printable
 from iotrial.files import read_bytes
 from iotrial.look.outline import Outline, outline, outline_of_many
 from iotrial.look.topology import warnings, words
-from iotrial.model.finding import Course
+from iotrial.model.finding import StageProgress
 from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import each_study, open_ended, stages_at_most
-from iotrial.plan.design import GivenUp, given_up, levels_of
-from iotrial.plan.estimate import Doing, Estimate, Expected, estimate, own_commands
+from iotrial.plan.design import FractionSummary, given_up, levels_of
+from iotrial.plan.estimate import Estimate, PlannedChore, RaceExpectation, estimate, own_commands
 from iotrial.plan.parts import several
 from iotrial.plan.stages import varies
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 from iotrial.store import open_results, study_at
 from iotrial.units import format_bytes, format_wait, parse_fraction
 
@@ -76,7 +76,7 @@ ASSUMED = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class NoiseEstimate:
     """``spreads``: what one trial of each workload varies by (standard deviation, log scale).
     ``source`` is where that is from, in words; ``folder`` its results, of ``age`` seconds."""
 
@@ -96,7 +96,7 @@ class Noise:
 
 
 @dataclass(frozen=True, slots=True)
-class Below:
+class NoiseSearch:
     """Where to look for A/A studies nobody named: below ``parent``, of the ``host`` of this
     name."""
 
@@ -118,7 +118,9 @@ def _head(path: Path) -> bytes:
         return b""
 
 
-def chosen(study: Study, noise: str | None, pilot: Path | None, below: Below) -> Noise:
+def chosen(
+    study: Study, noise: str | None, pilot: Path | None, below: NoiseSearch
+) -> NoiseEstimate:
     """What to plan with: the spread or the folder said, else the newest A/A study of the same
     targets and workloads, else an assumption."""
     if noise is not None and not Path(noise).is_dir():
@@ -136,11 +138,11 @@ def chosen(study: Study, noise: str | None, pilot: Path | None, below: Below) ->
     return next(_found(study, below), None) or _alike(study, ASSUMED)
 
 
-def _alike(study: Study, spread: float) -> Noise:
-    return Noise({workload.name: spread for workload in study.workloads})
+def _alike(study: Study, spread: float) -> NoiseEstimate:
+    return NoiseEstimate({workload.name: spread for workload in study.workloads})
 
 
-def _from(study: Study, folder: Path, option: str) -> Noise:
+def _from(study: Study, folder: Path, option: str) -> NoiseEstimate:
     results = open_results(folder)
     if results.pretended and not study.pretended:
         raise click.BadParameter("holds pretended results, no measurement", param_hint=option)
@@ -165,7 +167,7 @@ def _spreads(results: Results) -> dict[str, float]:
     return known
 
 
-def _noise(study: Study, results: Results, known: dict[str, float]) -> Noise:
+def _noise(study: Study, results: Results, known: dict[str, float]) -> NoiseEstimate:
     """A workload that was not measured is taken to be as noisy as the noisiest that was."""
     most = max(known.values())
     ended = max(record.started + record.seconds for record in results.records)
@@ -174,12 +176,12 @@ def _noise(study: Study, results: Results, known: dict[str, float]) -> Noise:
     source = f"{kind} {results.folder}, {format_wait(age)} old"
     if missing := [w.name for w in study.workloads if w.name not in known]:
         source += f"; {', '.join(missing)} not measured there, the largest taken"
-    return Noise(
+    return NoiseEstimate(
         {w.name: known.get(w.name, most) for w in study.workloads}, source, results.folder, age
     )
 
 
-def _found(study: Study, below: Below) -> Iterator[Noise]:
+def _found(study: Study, below: NoiseSearch) -> Iterator[NoiseEstimate]:
     """The newest first.  What cannot be read is passed over: nobody asked for it."""
     for folder in below.folders():
         try:
@@ -230,12 +232,12 @@ def document(study: Study) -> dict[str, Any]:
     return {"stages": [_data(each) for each in stages_at_most(study)]} if study.stages else {}
 
 
-def all_given_up(study: Study) -> list[GivenUp]:
+def all_given_up(study: Study) -> list[FractionSummary]:
     """What the design gives up, in every stage."""
     return [each for part in each_study(study) for each in given_up(part) if part.workloads]
 
 
-def _data(course: Course) -> dict[str, object]:
+def _data(course: StageProgress) -> dict[str, object]:
     costs = _costs(course)
     return {
         "stage": course.stage.number,
@@ -249,7 +251,7 @@ def _data(course: Course) -> dict[str, object]:
     }
 
 
-def _costs(course: Course) -> Estimate | None:
+def _costs(course: StageProgress) -> Estimate | None:
     return estimate(course.study) if varies(course.study) else None
 
 
@@ -298,7 +300,7 @@ def command(
         else:
             with reach(loaded.place) as host:
                 seen, name = outline(host, loaded), host.name
-    spread = chosen(loaded, noise, pilot, Below(Path("results"), name))
+    spread = chosen(loaded, noise, pilot, NoiseSearch(Path("results"), name))
     costs = estimate(seen.study, aims=seen.aimed, noise=spread.spreads)
     _document(output, seen, costs, spread)
     if not output.json:
@@ -312,7 +314,7 @@ def command(
     return 0
 
 
-def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
+def _document(output: Output, seen: Outline, costs: Estimate, noise: NoiseEstimate) -> None:
     output.document(
         {
             "question": seen.study.question,
@@ -367,7 +369,7 @@ def _document(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> N
     )
 
 
-def _tell(output: Output, seen: Outline, costs: Estimate, noise: Noise) -> None:
+def _tell(output: Output, seen: Outline, costs: Estimate, noise: NoiseEstimate) -> None:
     output.answer(Text(seen.study.question, style="bold"), "")
     output.answer(
         f"{'at most ' if open_ended(seen.study) else ''}{costs.trials} trials in "
@@ -424,7 +426,7 @@ def _treatments(output: Output, seen: Outline) -> None:
         output.answer(f"… {len(seen.settings) - len(shown)} more treatments (-v shows all)")
 
 
-def _given_up(each: GivenUp) -> dict[str, object]:
+def _given_up(each: FractionSummary) -> dict[str, object]:
     return {
         "workload": each.workload,
         "design": each.kind,
@@ -443,7 +445,7 @@ def _given_up(each: GivenUp) -> dict[str, object]:
     }
 
 
-def _chore(each: Doing) -> dict[str, object]:
+def _chore(each: PlannedChore) -> dict[str, object]:
     return {
         "workload": each.workload,
         "target": each.target,
@@ -499,7 +501,7 @@ def _resolution(name: str, difference: float, noise: float) -> str:
     )
 
 
-def _seen(study: Study, costs: Estimate, noise: Noise) -> Iterator[str]:
+def _seen(study: Study, costs: Estimate, noise: NoiseEstimate) -> Iterator[str]:
     """What the trials can tell, where the noise is known or assumed."""
     for each in costs.races:
         yield _raced(study, each, noise.spreads[each.workload])
@@ -509,7 +511,7 @@ def _seen(study: Study, costs: Estimate, noise: Noise) -> Iterator[str]:
         yield f"noise: {noise.source}"
 
 
-def _raced(study: Study, each: Expected, noise: float) -> str:
+def _raced(study: Study, each: RaceExpectation, noise: float) -> str:
     most = study.design.blocks
     worse, same = (
         f"{block}" if block <= most else f"{block} (the study has {most})"
@@ -523,7 +525,7 @@ def _raced(study: Study, each: Expected, noise: float) -> str:
 
 
 def _order(output: Output, seen: Outline) -> None:
-    table = Sheet("trial", "block", "workload", "treatment", header_style="bold")
+    table = TextTable("trial", "block", "workload", "treatment", header_style="bold")
     shown = seen.trials if output.verbose else seen.trials[:SHOWN]
     for trial in shown:
         treatment = treatment_text(trial.treatment)

@@ -8,7 +8,7 @@ import click
 from rich.text import Text
 
 from iotrial.cli.output import Output, common
-from iotrial.report.layout import Sheet
+from iotrial.report.layout import TextTable
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="[try FILE]")
@@ -48,12 +48,12 @@ def command(context: click.Context, output: Output, *, every: bool) -> None:
             ],
         }
     )
-    table = Sheet("kind", "plugin", "from", header_style="bold")
+    table = TextTable("kind", "plugin", "from", header_style="bold")
     for plugin in shown:
         table.add_row(plugin.kind.name, plugin.name, str(plugin.origin))
     if shown:
         output.answer(table)
-    kinds = Sheet("kind", "entry points", "iotrial brings", "added", "", header_style="bold")
+    kinds = TextTable("kind", "entry points", "iotrial brings", "added", "", header_style="bold")
     for kind in KINDS.values():
         mine = [plugin.origin.kind == "built-in" for plugin in found if plugin.kind is kind]
         added = str(mine.count(False) or "–")

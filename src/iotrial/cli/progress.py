@@ -17,8 +17,16 @@ from rich.console import Group
 from rich.text import Text
 
 from iotrial.cli.output import Output, can_move
-from iotrial.live.pace import Pace
-from iotrial.model.event import Ask, Began, Ended, Event, Planned, Said, Ticked
+from iotrial.live.pace import RunProgress
+from iotrial.model.event import (
+    Ask,
+    Event,
+    LoadProgress,
+    Message,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
@@ -36,7 +44,7 @@ _GLANCE = 0.2
 """Seconds between two looks whether a signal came, while a person is waited for."""
 
 
-class Terminal:
+class ProgressDisplay:
     """Called with what a run tells (:mod:`iotrial.model.event`), it shows that to people."""
 
     def __init__(self, output: Output, study: Study) -> None:
@@ -45,7 +53,7 @@ class Terminal:
         self._metrics = study.metrics
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)
-        self._pace = Pace(abreast(study), study.design.budget)
+        self._pace = RunProgress(abreast(study), study.design.budget)
         longest = [
             (each.name, max((level.label for level in each.levels), key=len, default=""))
             for each in study.factors
@@ -63,16 +71,16 @@ class Terminal:
 
     def __call__(self, event: Event) -> None:
         match event:
-            case Said():
+            case Message():
                 self._output.note(event.text)
-            case Planned():
+            case TrialsPlanned():
                 self._planned(event.pending, event.most, event.results)
-            case Began():
+            case TrialBegan():
                 self._expected = event.expected
                 self._show(self._name(event.trial))
-            case Ticked():
+            case LoadProgress():
                 self._show(f"{event.elapsed:.0f} s  {self._name(event.trial)}")
-            case Ended():
+            case TrialEnded():
                 self._ended(event.record)
             case _:
                 pass  # the live page shows it

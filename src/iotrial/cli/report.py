@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from iotrial.report.folders import FolderReport
-    from iotrial.report.view import View
+    from iotrial.report.view import ReportView
 
 _ENDS = {
     "html": "html",
@@ -160,7 +160,7 @@ def _written(kind: str, results: Results) -> str | bytes:
     return _shaped(kind, seen)
 
 
-def _shaped(kind: str, seen: View) -> str:
+def _shaped(kind: str, seen: ReportView) -> str:
     if kind == "html":
         from iotrial.report.study import html
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import Payment, forget, read_reports, restore
+from iotrial.execute.settings.restore import RestoreReport, forget, read_reports, restore
 from iotrial.hosts.places import journal_folder, unseen
 
 
@@ -51,7 +51,7 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
         output.note(blind)
 
 
-def _say(output: Output, payment: Payment, told: Sequence[str]) -> None:
+def _say(output: Output, payment: RestoreReport, told: Sequence[str]) -> None:
     said = {"done": payment.done, "notes": payment.notes, "owed": payment.owed}
     output.document({**said, "guard": list(told)})
     for line in payment.done:

@@ -13,15 +13,15 @@ from typing import Any
 
 import click
 
-from iotrial.cli.extending import SHARE, Wish, lengthened
+from iotrial.cli.extending import SHARE, ExtensionRequest, lengthened
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
-from iotrial.cli.progress import Terminal
+from iotrial.cli.progress import ProgressDisplay
 from iotrial.cli.verdicts import publish
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.runner import Outcome, count, execute_on
+from iotrial.execute.runner import RunOutcome, count, execute_on
 from iotrial.live.address import FREE, Address, is_address, parse
-from iotrial.live.live import Live
+from iotrial.live.live import LiveStatus
 from iotrial.model.event import Event
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -32,7 +32,7 @@ from iotrial.store import check, is_finished, open_results, studies_in, study_at
 FLAG = "--live"
 
 
-class Running(click.Command):
+class _RunCommand(click.Command):
     """``run``, whose ``--live`` may stand alone: a word after it that is no address is STUDY."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -48,7 +48,7 @@ def address_of(text: str | None) -> Address | None:
     return None if text is None else parse(text)
 
 
-def announce(live: Live) -> list[str]:
+def announce(live: LiveStatus) -> list[str]:
     """What a person needs to look at the page; nothing where there is none."""
     if live.place is None:
         return []
@@ -72,7 +72,7 @@ NOTHING = 1
 ARMS = 2
 
 
-@click.command(cls=Running)
+@click.command(cls=_RunCommand)
 @click.argument("study", type=click.Path(path_type=Path))
 @click.option(
     "--out",
@@ -158,7 +158,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial run study.toml --pretend
     """
     address = address_of(live)
-    wish = Wish(more_blocks, until)
+    wish = ExtensionRequest(more_blocks, until)
     if wish.asked(study):
         if out or prior or noise or blocks is not None or arms != ARMS:
             raise click.UsageError("--more-blocks and --until take --live and --pretend only")
@@ -198,10 +198,10 @@ def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
 
 def execute(
     output: Output, study: Study, folder: Path, *, address: Address | None = None, pretend: bool
-) -> Outcome:
+) -> RunOutcome:
     """Execute what is missing of a study in its results folder, watched: on the terminal, and on a
     page where ``address`` says that one is to be served."""
-    with Live(study, address) as live:
+    with LiveStatus(study, address) as live:
         for line in announce(live):
             output.notice(line)
         outcome = _watched(output, study, folder, live=live, pretend=pretend)
@@ -209,8 +209,10 @@ def execute(
     return outcome
 
 
-def _watched(output: Output, study: Study, folder: Path, *, live: Live, pretend: bool) -> Outcome:
-    terminal = Terminal(output, study)
+def _watched(
+    output: Output, study: Study, folder: Path, *, live: LiveStatus, pretend: bool
+) -> RunOutcome:
+    terminal = ProgressDisplay(output, study)
 
     def tell(event: Event) -> None:
         terminal(event)
@@ -238,7 +240,7 @@ def _alone(study: Study) -> Study:
 def conclude(
     output: Output,
     results: Results,
-    outcome: Outcome | None,
+    outcome: RunOutcome | None,
     **more: Any,  # noqa: ANN401 (JSON values)
 ) -> int:
     """Say what a run came to, ``outcome`` None where nothing was left to do; the exit code."""
@@ -246,7 +248,7 @@ def conclude(
     return exit_code(results)
 
 
-def came_to(output: Output, results: Results, outcome: Outcome | None) -> dict[str, Any]:
+def came_to(output: Output, results: Results, outcome: RunOutcome | None) -> dict[str, Any]:
     """Say whether a run stopped and which trials do not count; the same for the document."""
     counts = count(results.records)
     stopped = outcome.stopped if outcome else ""

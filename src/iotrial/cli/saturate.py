@@ -20,18 +20,24 @@ from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.errors import IotrialError, RefusedError
 from iotrial.files import read_text, write_text
 from iotrial.hosts.at_once import at_once
-from iotrial.look.engines import ENGINES, Tried, try_engines
+from iotrial.look.engines import ENGINES, EngineSupport, try_engines
 from iotrial.look.facts import gather, numbers
 from iotrial.look.reading import status
 from iotrial.model.finding import Ceiling
 from iotrial.model.host import Host
 from iotrial.model.measurement import metric
 from iotrial.model.results import Results
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 from iotrial.model.trial import TrialRecord, treatment_text
 from iotrial.plan.load import parse_study
 from iotrial.plan.parts import parts_of
-from iotrial.plan.saturate import BLOCK_SIZES, Asked, Where, study_text, targets_named
+from iotrial.plan.saturate import (
+    BLOCK_SIZES,
+    SaturationRequest,
+    SaturationTarget,
+    study_text,
+    targets_named,
+)
 from iotrial.report.words import PRETENDED
 from iotrial.store import check, is_finished, open_results
 from iotrial.tools.fio import job_of
@@ -220,7 +226,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     found = _looked(aims, destroys, size, engines or tuple(ENGINES), pretend=pretend)
     usable = _usable(output, found)
     remote = len(found) > 1 or any(place.ssh for place, _ in found)
-    asked = Asked(
+    asked = SaturationRequest(
         {name: table for _, about in found for name, table in about.tables.items()},
         goal,
         pattern,
@@ -254,14 +260,14 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     return code
 
 
-def _aims(targets: Sequence[str]) -> tuple[Where, ...]:
+def _aims(targets: Sequence[str]) -> tuple[SaturationTarget, ...]:
     try:
         return targets_named(targets)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="TARGET") from None
 
 
-def _stem(aims: Sequence[Where]) -> str:
+def _stem(aims: Sequence[SaturationTarget]) -> str:
     """What the study is named for."""
     first = Path(aims[0].path).name
     return first if len(aims) == 1 else f"{first}-and-{len(aims) - 1}-more"
@@ -272,28 +278,28 @@ class _About:
     """What is known of one host: its targets' tables by their names, the engines tried, CPUs."""
 
     tables: Mapping[str, Mapping[str, object]]
-    tried: tuple[Tried, ...]
+    tried: tuple[EngineSupport, ...]
     cpus: int
 
 
 def _looked(
-    aims: Sequence[Where],
+    aims: Sequence[SaturationTarget],
     destroys: Sequence[str],
     size: int | None,
     engines: tuple[str, ...],
     *,
     pretend: bool,
-) -> list[tuple[Place, _About]]:
+) -> list[tuple[StudyHost, _About]]:
     """Look at every host, at the same time.  Raises HostUnreachable."""
     if destroys and len(destroys) != len(aims):
         message = f"{len(destroys)} for {len(aims)} targets: one for each, in their order"
         raise click.BadParameter(message, param_hint="--destroy")
     armed = dict(zip((aim.name for aim in aims), destroys, strict=False))
-    hosts = {Place(aim.host, aim.ssh): None for aim in aims}
+    hosts = {StudyHost(aim.host, aim.ssh): None for aim in aims}
     several = len(hosts) > 1 or any(place.ssh for place in hosts)
     with machines(pretend=pretend, several=several) as reach:
 
-        def look(place: Place) -> _About:
+        def look(place: StudyHost) -> _About:
             mine = [aim for aim in aims if aim.host == place.name]
             with reach(place) as host:
                 tables = {
@@ -327,7 +333,9 @@ def _pattern(rw: str | None, goal: str, *, write: bool) -> str:
     return chosen
 
 
-def _table(host: Host, aim: Where, size: int | None, destroy: str | None) -> dict[str, object]:
+def _table(
+    host: Host, aim: SaturationTarget, size: int | None, destroy: str | None
+) -> dict[str, object]:
     """``[targets.NAME]`` of the study."""
     target, armed = aim.path, {"destroy": destroy} if destroy else {}
     if target == "loop":
@@ -347,7 +355,7 @@ def _table(host: Host, aim: Where, size: int | None, destroy: str | None) -> dic
     return {"file": path, "size": size or (found.size if found else 0), **armed}
 
 
-def _usable(output: Output, found: Sequence[tuple[Place, _About]]) -> list[str]:
+def _usable(output: Output, found: Sequence[tuple[StudyHost, _About]]) -> list[str]:
     """The engines that every host takes."""
     why: dict[str, list[str]] = {}
     for place, about in found:

@@ -157,7 +157,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _ScreenLine:
     """One row: ``rates`` of what it names, ``machine`` those of its host.  ``old`` ones are the
     last that were said."""
 
@@ -173,13 +173,13 @@ class Line:
         return self.host, self.target, self.device
 
 
-def _lines(document: Document, room: int) -> tuple[list[Line], str]:
+def _lines(document: Document, room: int) -> tuple[list[_ScreenLine], str]:
     """As many as there is room for, and what there was none for."""
     machines = {each["host"]: each["rates"] for each in document["hosts"]}
     rows = [_line(row, machines) for row in document["rows"]]
-    below: dict[Key, list[Line]] = {}
+    below: dict[Key, list[_ScreenLine]] = {}
     for path in document["paths"]:
-        found = Line("", "", f"└ {path['path']}", path["rates"], {}, path["old"])
+        found = _ScreenLine("", "", f"└ {path['path']}", path["rates"], {}, path["old"])
         below.setdefault(_key(path)[:3], []).append(found)
     whole = [each for row in rows for each in (row, *below.get(row.key, ()))]
     sums = [_together(document, machines)] if len(rows) > 1 else []
@@ -196,9 +196,9 @@ def _lines(document: Document, room: int) -> tuple[list[Line], str]:
     return [*sums, *shown], said
 
 
-def _line(row: Document, machines: Mapping[str, Rates]) -> Line:
+def _line(row: Document, machines: Mapping[str, Rates]) -> _ScreenLine:
     machine = machines.get(row["host"], {})
-    return Line(row["host"], row["target"], row["device"], row["rates"], machine, row["old"])
+    return _ScreenLine(row["host"], row["target"], row["device"], row["rates"], machine, row["old"])
 
 
 def _all(document: Document) -> Sequence[Document]:
@@ -209,10 +209,10 @@ def _key(each: Document) -> tuple[str, ...]:
     return tuple(each.get(name, "") for name in ("host", "target", "device", "path"))
 
 
-def _together(document: Document, machines: Mapping[str, Rates]) -> Line:
+def _together(document: Document, machines: Mapping[str, Rates]) -> _ScreenLine:
     """Everything together; of the hosts the busiest."""
     old = not document["total"]
-    return Line("total", "", "", document["together"], _most([*machines.values()]), old)
+    return _ScreenLine("total", "", "", document["together"], _most([*machines.values()]), old)
 
 
 def _most(hosts: Sequence[Mapping[str, float]]) -> Rates:
@@ -220,13 +220,13 @@ def _most(hosts: Sequence[Mapping[str, float]]) -> Rates:
     return {name: max(each[name] for each in hosts if name in each) for name in names}
 
 
-def _by_host(rows: Sequence[Line]) -> list[Line]:
+def _by_host(rows: Sequence[_ScreenLine]) -> list[_ScreenLine]:
     """Each host's targets added up."""
-    found: dict[str, list[Line]] = {}
+    found: dict[str, list[_ScreenLine]] = {}
     for row in rows:
         found.setdefault(row.host, []).append(row)
     return [
-        Line(
+        _ScreenLine(
             host,
             f"{len(mine)} targets" if len(mine) > 1 else mine[0].target,
             "",
@@ -238,28 +238,28 @@ def _by_host(rows: Sequence[Line]) -> list[Line]:
     ]
 
 
-def _value(name: str, unit: str, remote: str = "") -> Callable[[Line], str]:
-    def cell(row: Line) -> str:
+def _value(name: str, unit: str, remote: str = "") -> Callable[[_ScreenLine], str]:
+    def cell(row: _ScreenLine) -> str:
         value = row.rates.get(name, row.rates.get(remote))
         return _NONE if value is None else format_value(value, unit)
 
     return cell
 
 
-def _share(name: str) -> Callable[[Line], str]:
-    def cell(row: Line) -> str:
+def _share(name: str) -> Callable[[_ScreenLine], str]:
+    def cell(row: _ScreenLine) -> str:
         value = (row.machine if name.startswith(("cpu.", "pressure.")) else row.rates).get(name)
         return _NONE if value is None else f"{value:.0%}"
 
     return cell
 
 
-def _in_flight(row: Line) -> str:
+def _in_flight(row: _ScreenLine) -> str:
     value = row.rates.get("in_flight")
     return _NONE if value is None else f"{value:.0f}"
 
 
-_COLUMNS: Mapping[str, Callable[[Line], str]] = {
+_COLUMNS: Mapping[str, Callable[[_ScreenLine], str]] = {
     "host": lambda row: row.host,
     "target": lambda row: row.target,
     "device": lambda row: row.device,
@@ -283,7 +283,7 @@ _FIRST_OUT = (
 )  # fmt: skip
 
 
-def _rows(found: tuple[list[Line], str], width: int) -> Iterator[RenderableType]:
+def _rows(found: tuple[list[_ScreenLine], str], width: int) -> Iterator[RenderableType]:
     lines, missing = found
     cells = {head: [cell(row) for row in lines] for head, cell in _COLUMNS.items()}
     shown = fitting(cells, width)

@@ -21,11 +21,11 @@ from rich.text import Text
 from iotrial.called import called
 from iotrial.cli import screen
 from iotrial.cli.machine import file_or_host, machine, means_a_file, place_of
-from iotrial.cli.output import Moving, Output, can_move, common, pretend
+from iotrial.cli.output import LiveLines, Output, can_move, common, pretend
 from iotrial.cli.screen import Document, picture, remembered
 from iotrial.errors import UsageError
 from iotrial.execute.keep.kept import kept
-from iotrial.execute.settings.journal import Session, sessions
+from iotrial.execute.settings.journal import JournalFile, sessions
 from iotrial.execute.settings.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.live.file import NAME, read
@@ -34,7 +34,7 @@ from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.design import holders, waiting
-from iotrial.plan.race import Stand
+from iotrial.plan.race import RaceStanding
 from iotrial.plan.stages import next_trials
 from iotrial.report.words import PRETENDED
 from iotrial.store import is_finished, open_results
@@ -44,7 +44,7 @@ MOST = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class BlockCounts:
     """Numbers of blocks: ``done`` on ``host``, ``left`` for it (one that is begun is left), and
     ``given`` to others that were planned on it."""
 
@@ -54,7 +54,7 @@ class Blocks:
     given: tuple[int, ...]
 
 
-def shares(results: Results) -> tuple[Blocks, ...]:
+def shares(results: Results) -> tuple[BlockCounts, ...]:
     """Every host, in the study's order; none where blocks are not spread."""
     if not results.study.spread:
         return ()
@@ -64,7 +64,7 @@ def shares(results: Results) -> tuple[Blocks, ...]:
         mine.setdefault(trial.host, set()).add(trial.block)
     left = {(trial.host, trial.block) for trial in waiting(results.planned, results.records)}
     return tuple(
-        Blocks(
+        BlockCounts(
             host,
             tuple(b for b in sorted(own) if held[b] == host and (host, b) not in left),
             tuple(b for b in sorted(own) if (host, b) in left),
@@ -74,7 +74,7 @@ def shares(results: Results) -> tuple[Blocks, ...]:
     )
 
 
-def lines(found: Sequence[Blocks]) -> Iterator[str]:
+def lines(found: Sequence[BlockCounts]) -> Iterator[str]:
     """``h1: blocks 1, 4 done; 7 left``."""
     if len(found) <= MOST:
         yield from (f"  {each.host}: {_said(each)}" for each in found)
@@ -89,7 +89,7 @@ def lines(found: Sequence[Blocks]) -> Iterator[str]:
         yield f"  {folded(hosts)}: blocks on each: {', '.join(words)}"
 
 
-def _said(each: Blocks) -> str:
+def _said(each: BlockCounts) -> str:
     words = [
         f"{', '.join(map(str, numbers))} {what}"
         for numbers, what in (
@@ -172,7 +172,7 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     return 4 if owing and not running else 0
 
 
-def _session(session: Session) -> dict[str, object]:
+def _session(session: JournalFile) -> dict[str, object]:
     return {
         "study": session.study,
         "results": session.results,
@@ -243,7 +243,7 @@ def _of_results(output: Output, results: Results) -> None:
         output.answer(f"To go on: iotrial run {here}/study.toml --out {here}{again}")
 
 
-def _race(stand: Stand) -> dict[str, object]:
+def _race(stand: RaceStanding) -> dict[str, object]:
     return {
         "workload": stand.workload,
         "blocks": stand.blocks,
@@ -329,7 +329,7 @@ def _gone(document: Document) -> bool:
 
 def _moving(output: Output, folder: Path, first: Document) -> Document:
     last, shown = first, remembered(first, first)
-    screen = Moving(output.answers)
+    screen = LiveLines(output.answers)
     try:
         for document in _news(folder, first):
             last, shown = document, remembered(document, shown)

@@ -16,7 +16,7 @@ from iotrial.units import format_wait
 
 if TYPE_CHECKING:
     from iotrial.judgement import Judged
-    from iotrial.report.view import View
+    from iotrial.report.view import ReportView
 
 
 def say_noise(output: Output, judged: Judged) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN
         output.note(hint)
 
 
-def filed(output: Output, results: Results, **more: Any) -> View:  # noqa: ANN401 (JSON values)
+def filed(output: Output, results: Results, **more: Any) -> ReportView:  # noqa: ANN401 (JSON values)
     """Judge, and write findings.json and report.html beside the trials; what they say."""
     from iotrial.judgement import judge  # scipy is slow to import
     from iotrial.report.document import document

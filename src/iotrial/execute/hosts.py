@@ -17,17 +17,17 @@ from typing import TypeVar
 
 from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError, RefusedError
 from iotrial.execute.keep.kept import refuse_pending
-from iotrial.execute.load.chores import Upkeep
+from iotrial.execute.load.chores import ChoreRunner
 from iotrial.execute.preflight import check_machine
 from iotrial.execute.session import HostSession, open_session
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import Payment, read_reports, restore
+from iotrial.execute.settings.restore import RestoreReport, read_reports, restore
 from iotrial.hosts.at_once import at_once
 from iotrial.hosts.places import journal_folder
-from iotrial.look.kernels import Kernel, Key, kernel_of, refuse_twins, shared
+from iotrial.look.kernels import KernelIdentity, Key, kernel_of, refuse_twins, shared
 from iotrial.model.host import Connect
-from iotrial.model.study import Place, Study
-from iotrial.model.target import Part
+from iotrial.model.study import Study, StudyHost
+from iotrial.model.target import HostTarget
 from iotrial.model.trial import Doubt, Trial
 from iotrial.model.tunable import Setting
 from iotrial.plan.design import settings as settings_of
@@ -37,7 +37,7 @@ from iotrial.tunables import catalogue_of
 T = TypeVar("T")
 
 
-class HostLost(HostUnreachable):
+class HostsUnreachable(HostUnreachable):
     """Some hosts of several are out of reach: ``lost`` maps their names to why."""
 
     def __init__(self, lost: Mapping[str, HostUnreachable]) -> None:
@@ -58,11 +58,11 @@ class Hosts:
     study: Study
     reach: Connect
     results: Path
-    payment: Payment
+    payment: RestoreReport
     said: Callable[[str], None]
     sessions: dict[str, HostSession] = field(default_factory=dict)
     stacks: dict[str, ExitStack] = field(default_factory=dict)
-    upkeep: dict[str, Upkeep] = field(default_factory=dict)
+    upkeep: dict[str, ChoreRunner] = field(default_factory=dict)
     owing: dict[str, OwedError | None] = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
     lenders: set[str] = field(default_factory=set)
@@ -89,10 +89,10 @@ class Hosts:
         for session in self.sessions.values():
             session.study = self.share(session.place)
 
-    def share(self, place: Place) -> Study:
+    def share(self, place: StudyHost) -> Study:
         return share(self.study, place) if self.several else self.study
 
-    def parts(self, trial: Trial) -> tuple[Part, ...]:
+    def parts(self, trial: Trial) -> tuple[HostTarget, ...]:
         return parts_of(self.study, trial)
 
     def each(
@@ -113,7 +113,7 @@ class Hosts:
         if grave:
             raise next((e for e in grave if isinstance(e, Interrupted)), grave[0])
         if lost:
-            raise HostLost(lost)
+            raise HostsUnreachable(lost)
         return found
 
     # -- settings ---------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ class Hosts:
         """
         known = catalogue_of(self.study)
         found: dict[str, dict[Setting, None]] = {name: {} for name in self.sessions}
-        loaded: dict[str, list[Part]] = {}
+        loaded: dict[str, list[HostTarget]] = {}
         for part in self.parts(trial) if self.several else ():
             loaded.setdefault(part.host, []).append(part)
         for session in self.sessions.values():
@@ -138,7 +138,7 @@ class Hosts:
         }
 
     def _of(
-        self, session: HostSession, trial: Trial, of: Choose, mine: Sequence[Part]
+        self, session: HostSession, trial: Trial, of: Choose, mine: Sequence[HostTarget]
     ) -> Iterator[Setting]:
         if not self.several:
             yield from of(session, trial)
@@ -172,7 +172,9 @@ class Hosts:
         """
         for name, settings in wanted.items():
             if settings and name not in self.sessions:
-                raise HostLost({name: HostUnreachable(f"{name}: it sets what its kernel shares")})
+                raise HostsUnreachable(
+                    {name: HostUnreachable(f"{name}: it sets what its kernel shares")}
+                )
         self.each(lambda session: session.hold(wanted.get(session.name, ())))
 
     def release(self) -> None:
@@ -208,9 +210,9 @@ class Hosts:
                 self.owing[place.name] = owed
                 errors[place.name] = HostUnreachable(owed.message, advice=owed.advice)
         if errors:
-            raise HostLost(errors)
+            raise HostsUnreachable(errors)
 
-    def join(self, place: Place) -> None:
+    def join(self, place: StudyHost) -> None:
         """Reach a host, pay what it is owed, and have its session ready."""
         session = self.open(place)
         try:
@@ -224,7 +226,7 @@ class Hosts:
         self.sessions = dict(sorted(self.sessions.items(), key=lambda each: order.index(each[0])))
         self.owing.pop(place.name, None)
 
-    def open(self, place: Place) -> HostSession:
+    def open(self, place: StudyHost) -> HostSession:
         """A host's session.  Raises HostUnreachable, LockedError, and as a session does."""
         with ExitStack() as stack:
             host = stack.enter_context(self.reach(place))
@@ -236,9 +238,9 @@ class Hosts:
             refuse_pending(host)
             for line in restore(host, journal_folder(host)).done:
                 self.said(f"owed from an earlier run: {line}")
-            payment = Payment()
+            payment = RestoreReport()
             opened = open_session(host, mine, results=self.results, payment=payment)
-            kernel = kernel_of(host) if len(self.study.places) > 1 else Kernel("", ())
+            kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
             with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
                 session = stack.enter_context(opened)  # they would take each other's loop devices
             if self.several:
@@ -269,7 +271,7 @@ class Hosts:
         """The chores at the end of a run; gives back what failed, and stays owed."""
         try:
             found = self.each(lambda session: self.upkeep[session.name].finish())
-        except HostLost as lost:
+        except HostsUnreachable as lost:
             self.lose(lost.lost)
             return [error.message for error in lost.lost.values()]
         return [problem for problems in found.values() for problem in problems]
@@ -325,7 +327,7 @@ def _settings(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
     return settings_of(session.study, trial, session.topologies)
 
 
-def _opening(hosts: Hosts, place: Place) -> Callable[[], HostSession]:
+def _opening(hosts: Hosts, place: StudyHost) -> Callable[[], HostSession]:
     return lambda: hosts.open(place)
 
 
@@ -339,7 +341,7 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
     reach: Connect,
     *,
     results: Path,
-    payment: Payment,
+    payment: RestoreReport,
     said: Callable[[str], None],
     in_turn: bool = False,
 ) -> Iterator[Hosts]:

@@ -14,8 +14,8 @@ from iotrial.errors import RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import KIND, verified
-from iotrial.execute.settings.journal import MadeDebt, numbered
-from iotrial.model.event import Ask, Asked, Said, Tell
+from iotrial.execute.settings.journal import ResourceUndo, numbered
+from iotrial.model.event import Ask, Message, PersonAsked, Tell
 from iotrial.model.study import Factor
 from iotrial.model.trial import Trial
 from iotrial.model.tunable import Setting
@@ -49,7 +49,7 @@ class ManualLevels:
                 self.former[factor.name] = said = verified(self.session.host, factor.verify)
                 self.now[factor.name] = said
                 plan = {"name": f"{factor.name} = {said}", "was": said, **numbered(factor.verify)}
-                self.session.journal.owe_made(MadeDebt(KIND, plan))
+                self.session.journal.owe_made(ResourceUndo(KIND, plan))
 
     def take(self, trial: Trial) -> None:
         """Have a trial's levels set by hand; gives back when they are.  Raises Interrupted."""
@@ -72,14 +72,16 @@ class ManualLevels:
             if former is not None:
                 self._have(factor, former)
             elif factor.name in self.now:
-                self.tell(Said(f"{factor.name} was left at {self.now[factor.name]}, as set last"))
+                self.tell(
+                    Message(f"{factor.name} was left at {self.now[factor.name]}, as set last")
+                )
 
     def _have(self, factor: Factor, level: str) -> None:
         if self.now.get(factor.name) == level or self.ask is None:
             return
         ask = f"{factor.subject.replace('{level}', level)}  [{factor.name} = {level}]"
         while True:
-            self.tell(Asked(ask))
+            self.tell(PersonAsked(ask))
             self.ask(ask, lambda: bool(self.interruption.signal))
             self.interruption.check()
             if not factor.verify:
@@ -93,7 +95,7 @@ class ManualLevels:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TrialLimits:
     """What a trial lives under: who is told of it, who may stop it, and the levels that only a
     person sets."""
 

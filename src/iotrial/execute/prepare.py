@@ -17,7 +17,7 @@ from iotrial import store as stores
 from iotrial.errors import SettingLost, SettingRefused, StudyError
 from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.chores import Upkeep
+from iotrial.execute.load.chores import ChoreRunner
 from iotrial.execute.load.served import check_paths
 from iotrial.execute.preflight import check_levels, check_options, check_resume, refused_by
 from iotrial.execute.session import HostSession
@@ -33,7 +33,7 @@ from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Doubt, Trial, treatment_text
 from iotrial.plan.aa import at_baseline, detour, with_levels
 from iotrial.plan.ahead import trials_at_most
-from iotrial.plan.available import Offer, combined, with_available
+from iotrial.plan.available import HostCapabilities, combined, with_available
 from iotrial.plan.design import baselines
 from iotrial.plan.estimate import used_plugins
 from iotrial.plan.placement import ways
@@ -125,7 +125,7 @@ def _rehearse(hosts: Hosts) -> None:
     hosts.each(lambda session: rehearse(by_itself(hosts, session.place)))
 
 
-def _offer(session: HostSession) -> Offer:
+def _offer(session: HostSession) -> HostCapabilities:
     return offer(session.host, session.study, session.topologies)
 
 
@@ -176,9 +176,11 @@ def _again(hosts: Hosts, session: HostSession, folder: Path, interruption: Inter
     hosts.upkeep[session.name] = _upkeep(hosts, session, folder, interruption)
 
 
-def _upkeep(hosts: Hosts, session: HostSession, folder: Path, interruption: Interruption) -> Upkeep:
+def _upkeep(
+    hosts: Hosts, session: HostSession, folder: Path, interruption: Interruption
+) -> ChoreRunner:
     place = folder / "hosts" / session.name if hosts.several else folder
-    return Upkeep(session, place, interruption, session.numbers, hosts.said)
+    return ChoreRunner(session, place, interruption, session.numbers, hosts.said)
 
 
 def _write(hosts: Hosts, store: stores.Store, facts: Mapping[str, dict[str, Any]]) -> None:

@@ -14,12 +14,22 @@ from pathlib import Path
 from iotrial import store as stores
 from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.manual import Limits, ManualLevels
+from iotrial.execute.manual import ManualLevels, TrialLimits
 from iotrial.execute.prepare import prepare
-from iotrial.execute.settings.restore import Payment
+from iotrial.execute.settings.restore import RestoreReport
 from iotrial.execute.spread import execute_over
 from iotrial.execute.trial import execute_trial
-from iotrial.model.event import Ask, Began, Ended, Event, Known, Planned, Said, Tell, ignore
+from iotrial.model.event import (
+    Ask,
+    Event,
+    Message,
+    ResultsUpdated,
+    Tell,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+    ignore,
+)
 from iotrial.model.host import Connect, Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -29,18 +39,18 @@ from iotrial.plan.stages import next_trials, stage_words
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """What a run came to.  ``stopped`` says why it ended before its plan did ('' if it did not)."""
 
     results: Results
-    payment: Payment
+    payment: RestoreReport
     stopped: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
 
 
 def execute_study(
     study: Study, host: Host, folder: Path, *, interruption: Interruption, tell: Tell = ignore
-) -> Outcome:
+) -> RunOutcome:
     """:func:`execute_on` of a study on one host, which is at hand."""
     return execute_on(
         study, lambda _place: nullcontext(host), folder, interruption=interruption, tell=tell
@@ -56,7 +66,7 @@ def execute_on(  # noqa: PLR0913 (each has its name)
     tell: Tell = ignore,
     ask: Ask | None = None,
     in_turn: bool = False,
-) -> Outcome:
+) -> RunOutcome:
     """Execute what is missing of ``study`` into the results ``folder``; called again, it resumes.
     ``reach`` gets at each of its hosts; pretended ones are worked on ``in_turn``.  What goes on is
     told to ``tell``; ``ask`` asks a person to set what only a person can (None: nobody is there).
@@ -68,9 +78,9 @@ def execute_on(  # noqa: PLR0913 (each has its name)
     tell = _one_at_a_time(tell)
 
     def said(text: str) -> None:
-        tell(Said(text))
+        tell(Message(text))
 
-    payment = Payment()
+    payment = RestoreReport()
     with open_hosts(
         study, reach, results=folder, payment=payment, said=said, in_turn=in_turn
     ) as hosts:
@@ -82,11 +92,11 @@ def execute_on(  # noqa: PLR0913 (each has its name)
             if doubt.check in ("name-here", "not-here"):
                 said(doubt.what)
         execute = execute_over if study.spread else _execute_all
-        stopped = execute(hosts, store, Limits(tell, interruption, hands))
+        stopped = execute(hosts, store, TrialLimits(tell, interruption, hands))
         for problem in hosts.finish():
             said(problem)
         hands.give_back()
-    return Outcome(store.results(), payment, stopped, count(store.records))
+    return RunOutcome(store.results(), payment, stopped, count(store.records))
 
 
 def _one_at_a_time(tell: Tell) -> Tell:
@@ -100,26 +110,26 @@ def _one_at_a_time(tell: Tell) -> Tell:
     return told
 
 
-def _execute_all(hosts: Hosts, store: stores.Store, limits: Limits) -> str:
+def _execute_all(hosts: Hosts, store: stores.Store, limits: TrialLimits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
     tell, told = limits.tell, set[str]()
     while pending := _pending(hosts.study, store):
         for line in stage_words(hosts.study, store.planned, store.records):
-            tell(Said(line))
+            tell(Message(line))
         left = _told(hosts.study, store, tell, told)
-        tell(Planned(len(pending), left, store.folder))
+        tell(TrialsPlanned(len(pending), left, store.folder))
         block = 0
         for trial in pending:
             if _spent(hosts.study, store, trial):
                 return f"the budget of {hosts.study.design.budget:.0f} s is spent"
             if trial.block != block:
-                tell(Known(store.results()))
+                tell(ResultsUpdated(store.results()))
                 block = trial.block
-            tell(Began(trial, _typical(store, trial)))
-            tell(Ended(execute_trial(hosts, store, trial, limits)))
+            tell(TrialBegan(trial, _typical(store, trial)))
+            tell(TrialEnded(execute_trial(hosts, store, trial, limits)))
             limits.interruption.check()
     _told(hosts.study, store, tell, told)
-    tell(Known(store.results()))
+    tell(ResultsUpdated(store.results()))
     return ""
 
 
@@ -128,7 +138,7 @@ def _told(study: Study, store: stores.Store, tell: Tell, told: set[str]) -> int:
     stands = standing(study, store.planned, store.records)
     for line in (each.told for each in stands):
         if line not in told:
-            tell(Said(line))
+            tell(Message(line))
     told |= {each.told for each in stands}
     return most_left(study, store.planned, store.records, stands)
 

@@ -16,19 +16,19 @@ from typing import Any
 
 from iotrial.errors import HostUnreachable, OwedError
 from iotrial.execute.load.load import TOKEN
-from iotrial.execute.load.sealed import Means
+from iotrial.execute.load.sealed import SandboxSupport
 from iotrial.execute.settings.debris import file_debt
 from iotrial.execute.settings.guard import guarded, lease_of
 from iotrial.execute.settings.journal import (
     Journal,
-    MadeDebt,
-    SettingsDebt,
+    ResourceUndo,
+    SettingsUndo,
     journal_path,
     open_journal,
 )
-from iotrial.execute.settings.restore import WAY_OUT, Payment, boot_id, pay
+from iotrial.execute.settings.restore import WAY_OUT, RestoreReport, boot_id, pay
 from iotrial.execute.settings.tuning import (
-    Group,
+    SettingsGroup,
     changes,
     hold,
     read_back_and,
@@ -36,22 +36,22 @@ from iotrial.execute.settings.tuning import (
     scope_of,
     snapshots,
 )
-from iotrial.execute.targets.loops import LoopTaken, make_loop, plan_loop
-from iotrial.execute.targets.making import Site, lay_out, make, on_filesystem
+from iotrial.execute.targets.loops import LoopInUse, make_loop, plan_loop
+from iotrial.execute.targets.making import TargetSite, lay_out, make, on_filesystem
 from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.look.identity import BLOCK, identify
-from iotrial.look.kernels import Kernel
+from iotrial.look.kernels import KernelIdentity
 from iotrial.look.reach import reach_of, within
 from iotrial.look.targets import doubts, ready
 from iotrial.look.topology import topology
 from iotrial.model.host import Host
-from iotrial.model.study import Place, Study
-from iotrial.model.target import Aim, Identity, Target, Topology
+from iotrial.model.study import Study, StudyHost
+from iotrial.model.target import DeviceIdentity, PreparedTarget, Target, Topology
 from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Setting
 from iotrial.tunables import catalogue_of
 
-NO_KERNEL = Kernel("", ())
+NO_KERNEL = KernelIdentity("", ())
 
 TRIES = 5
 """How many numbers are tried for a loop device."""
@@ -73,24 +73,24 @@ class HostSession:
     host: Host
     study: Study
     journal: Journal
-    payment: Payment = field(default_factory=Payment)
-    aims: dict[str, Aim] = field(default_factory=dict)
+    payment: RestoreReport = field(default_factory=RestoreReport)
+    aims: dict[str, PreparedTarget] = field(default_factory=dict)
     topologies: dict[str, Topology] = field(default_factory=dict)
-    groups: dict[str, Group] = field(default_factory=dict)
+    groups: dict[str, SettingsGroup] = field(default_factory=dict)
     group: str = ""
     doubts: list[Doubt] = field(default_factory=list)
     held: tuple[Setting, ...] = ()
     gone_with: set[str] = field(default_factory=set)
-    left: dict[str, MadeDebt | None] = field(default_factory=dict)
+    left: dict[str, ResourceUndo | None] = field(default_factory=dict)
     laid: set[str] = field(default_factory=set)
     inodes: dict[str, str] = field(default_factory=dict)
-    means: Means | None = None
+    means: SandboxSupport | None = None
     began: int = 0
-    kernel: Kernel = NO_KERNEL
+    kernel: KernelIdentity = NO_KERNEL
     numbers: dict[str, float] = field(default_factory=dict)
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StudyHost:
         return self.study.place
 
     @property
@@ -116,11 +116,11 @@ class HostSession:
         mine = [group for group in groups if group.device not in self.gone_with]
         identities = {g.device: self._identity(g) for g in mine}
         self.journal.owe_all(
-            SettingsDebt(g.device, identities[g.device], g.owed, g.witnesses) for g in mine
+            SettingsUndo(g.device, identities[g.device], g.owed, g.witnesses) for g in mine
         )
         self.groups |= {group.device: group for group in groups}
 
-    def _identity(self, group: Group) -> Identity | None:
+    def _identity(self, group: SettingsGroup) -> DeviceIdentity | None:
         """Who the device of a group is; None where the group is not a block device's."""
         if scope_of(group) not in BLOCK:
             return None
@@ -175,7 +175,7 @@ class HostSession:
 
 @contextmanager
 def open_session(
-    host: Host, study: Study, *, results: Path, payment: Payment
+    host: Host, study: Study, *, results: Path, payment: RestoreReport
 ) -> Iterator[HostSession]:
     """Make every target of the study ready on ``host``; on the way out pay all that is owed.
 
@@ -200,7 +200,7 @@ def open_session(
                 _pay_all(journal, payment)
 
 
-def _pay_all(journal: Journal, payment: Payment) -> None:
+def _pay_all(journal: Journal, payment: RestoreReport) -> None:
     """Pay what this session owes, from memory.  Raises OwedError where something does not go back,
     and where the journal was not what was written: whoever did that may have done more."""
     host = journal.host
@@ -252,10 +252,10 @@ def _header(host: Host, study: Study, results: Path, token: str) -> Mapping[str,
     }
 
 
-def _make_ready(session: HostSession, target: Target) -> Aim:
+def _make_ready(session: HostSession, target: Target) -> PreparedTarget:
     """A target's aim; what has to be made for it is owed first."""
     reach = reach_of(session.study, target)
-    site = Site(session.host, session.journal.owe_made, session.token, session.gone_with)
+    site = TargetSite(session.host, session.journal.owe_made, session.token, session.gone_with)
     if target.kind == "loop":
         aim = _have_loop(session, target)
         if target.filesystem:
@@ -269,13 +269,13 @@ def _make_ready(session: HostSession, target: Target) -> Aim:
     return aim
 
 
-def _have_loop(session: HostSession, target: Target, tries: int = TRIES) -> Aim:
+def _have_loop(session: HostSession, target: Target, tries: int = TRIES) -> PreparedTarget:
     """Make a loop device; where another program takes its number first, the next one."""
     plan = plan_loop(session.host, target, session.token)
-    session.journal.owe_made(MadeDebt("loop", plan.as_dict()))
+    session.journal.owe_made(ResourceUndo("loop", plan.as_dict()))
     try:
         aim, seen = make_loop(session.host, plan, target)
-    except LoopTaken:
+    except LoopInUse:
         if tries == 1:
             raise
         return _have_loop(session, target, tries - 1)
@@ -284,7 +284,7 @@ def _have_loop(session: HostSession, target: Target, tries: int = TRIES) -> Aim:
     return aim
 
 
-def _have_file(session: HostSession, aim: Aim) -> Aim:
+def _have_file(session: HostSession, aim: PreparedTarget) -> PreparedTarget:
     """Lay the file out where it is missing (then it is owed, and removed at the end) or shorter
     than asked (then the study has said that its content is worthless, and it stays)."""
     there = session.host.run(["stat", "-c", "%s", aim.path])

@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from iotrial.errors import HostUnreachable, Interrupted
-from iotrial.execute.hosts import HostLost, Hosts
-from iotrial.execute.manual import Limits
+from iotrial.execute.hosts import Hosts, HostsUnreachable
+from iotrial.execute.manual import TrialLimits
 from iotrial.execute.trial import execute_trial
 from iotrial.hosts.at_once import at_once
-from iotrial.model.event import Began, Ended, Known, Planned, Said
-from iotrial.model.study import Place
+from iotrial.model.event import Message, ResultsUpdated, TrialBegan, TrialEnded, TrialsPlanned
+from iotrial.model.study import StudyHost
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.ahead import most_left
 from iotrial.plan.design import taken_over, waiting
@@ -35,7 +35,7 @@ SHARE = 50.0
 """What was found so far is told again after so many times what telling it took."""
 
 
-def by_itself(hosts: Hosts, place: Place) -> Hosts:
+def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
     """One host of several by itself, which may be lost."""
     session = hosts.sessions.get(place.name)
     alone = Hosts(
@@ -58,13 +58,13 @@ def by_itself(hosts: Hosts, place: Place) -> Hosts:
 
 
 @dataclass
-class SpreadRun:
+class MultiHostRun:
     """``hosts_of`` are the hosts by name, each by itself, also those that are lost; ``spent`` those
     whose budget is; ``ended`` is set when something ends the study."""
 
     hosts_of: dict[str, Hosts]
     store: Store
-    limits: Limits
+    limits: TrialLimits
     spent: set[str] = field(default_factory=set)
     ended: threading.Event = field(default_factory=threading.Event)
     _working: int = 0
@@ -107,7 +107,7 @@ class SpreadRun:
                 found.setdefault(trial.host, []).append(trial)
             if not set(self.at_hand).isdisjoint(found):
                 most = most_left(store.study, store.planned, store.records, ())
-                self.limits.tell(Planned(len(trials), most, store.folder))
+                self.limits.tell(TrialsPlanned(len(trials), most, store.folder))
                 return found
             if [name for name in found if self._is_back(name)]:
                 continue
@@ -119,7 +119,7 @@ class SpreadRun:
             added = taken_over(store.study, store.planned, store.records, self.at_hand)
             if added:
                 blocks = len({trial.block for trial in added})
-                self.limits.tell(Said(f"{', '.join(found)}: {blocks} blocks go to other hosts"))
+                self.limits.tell(Message(f"{', '.join(found)}: {blocks} blocks go to other hosts"))
             elif not (added := next_trials(store.study, store.planned, store.records)):
                 return {}
             store.append_plan(added)
@@ -153,9 +153,9 @@ class SpreadRun:
             if self._over(name, typical):
                 self.spent.add(name)
                 return
-            tell(Began(trial, typical))
+            tell(TrialBegan(trial, typical))
             try:
-                tell(Ended(execute_trial(hosts, self.store, trial, self.limits)))
+                tell(TrialEnded(execute_trial(hosts, self.store, trial, self.limits)))
             except HostUnreachable as error:  # between two steps, where nobody looks for it
                 hosts.lose({name: error})
             self.limits.interruption.check()
@@ -189,7 +189,7 @@ class SpreadRun:
         hosts = self.hosts_of[name]
         try:
             hosts.need(Trial(0, "", 0, "", (), "", host=name))
-        except HostLost:
+        except HostsUnreachable:
             return False
         return bool(hosts.sessions)
 
@@ -198,15 +198,15 @@ class SpreadRun:
         if not last and time.monotonic() < self._next_told:
             return
         begun = time.monotonic()
-        self.limits.tell(Known(self.store.results()))
+        self.limits.tell(ResultsUpdated(self.store.results()))
         self._next_told = time.monotonic() + SHARE * (time.monotonic() - begun)
 
 
-def execute_over(hosts: Hosts, store: Store, limits: Limits) -> str:
+def execute_over(hosts: Hosts, store: Store, limits: TrialLimits) -> str:
     """Execute all of a study whose blocks are spread over hosts; gives back why it ended early."""
     with _apart(hosts) as hosts_of:
-        run = SpreadRun(hosts_of, store, limits)
-        limits.tell(Known(store.results()))
+        run = MultiHostRun(hosts_of, store, limits)
+        limits.tell(ResultsUpdated(store.results()))
         return run.execute()
 
 

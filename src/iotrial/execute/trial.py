@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from iotrial.execute.hosts import HostLost, Hosts
+from iotrial.execute.hosts import Hosts, HostsUnreachable
 from iotrial.execute.load import start
-from iotrial.execute.load.chores import Upkeep
+from iotrial.execute.load.chores import ChoreRunner
 from iotrial.execute.load.part import (
     TrialPart,
     by_host,
@@ -20,15 +20,15 @@ from iotrial.execute.load.part import (
     strained,
     trial_parts,
 )
-from iotrial.execute.manual import Limits
+from iotrial.execute.manual import TrialLimits
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.tuning import changes
 from iotrial.look import machine
 from iotrial.look.machine import rules
 from iotrial.look.targets import same
-from iotrial.model.event import Held
+from iotrial.model.event import SettingsInForce
 from iotrial.model.measurement import Measurement
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord, TrialState
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
@@ -38,7 +38,7 @@ from iotrial.tools import tool
 from iotrial.tools.results import merged
 
 T = TypeVar("T")
-Came = Sequence[tuple[TrialPart, TrialState, str, Parsed]]
+Came = Sequence[tuple[TrialPart, TrialState, str, ParsedOutput]]
 
 __all__ = ["drift", "execute_trial"]
 
@@ -62,7 +62,7 @@ class _Came:
     clocks: tuple[tuple[str, float, float], ...] = ()
 
 
-def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: Limits) -> TrialRecord:
+def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits) -> TrialRecord:
     """Do one planned trial once and commit its folder.
 
     Raises Interrupted when told to stop (nothing is committed: the trial is done again at the
@@ -76,7 +76,7 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: Limits) -> T
     try:
         hosts.need(trial)
         came = _worked(hosts, trial, trial_parts(hosts, trial, partial), (partial, limits, upkeep))
-    except HostLost as lost:
+    except HostsUnreachable as lost:
         hosts.lose(lost.lost)
         came = _lost(lost)
         upkeep.clean(hosts)
@@ -103,7 +103,7 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: Limits) -> T
     return record
 
 
-def _lost(lost: HostLost) -> _Came:
+def _lost(lost: HostsUnreachable) -> _Came:
     what = "; ".join(f"{name}: {error.message}" for name, error in lost.lost.items())
     names = ", ".join(lost.lost)
     return _Came(
@@ -144,7 +144,7 @@ class _Upkept:
         """The chores after this trial, on the hosts that are at hand."""
         return self._all(hosts, lambda mine, part: mine.clean(part.trial, part.folder))
 
-    def _all(self, hosts: Hosts, do: Callable[[Upkeep, TrialPart], str]) -> str:
+    def _all(self, hosts: Hosts, do: Callable[[ChoreRunner, TrialPart], str]) -> str:
         mine = {name: each for name, each in by_host(self.begun).items() if name in hosts.sessions}
 
         def every(session: HostSession) -> str:
@@ -162,7 +162,7 @@ def _worked(
     hosts: Hosts,
     trial: Trial,
     parts: tuple[TrialPart, ...],
-    within: tuple[Path, Limits, _Upkept],
+    within: tuple[Path, TrialLimits, _Upkept],
 ) -> _Came:
     """The trial on all its parts, with its chores around it.  Raises HostLost."""
     _, _, upkeep = within
@@ -186,7 +186,7 @@ def _worked(
 
 
 def _measured(
-    hosts: Hosts, parts: tuple[TrialPart, ...], within: tuple[Path, Limits, _Upkept]
+    hosts: Hosts, parts: tuple[TrialPart, ...], within: tuple[Path, TrialLimits, _Upkept]
 ) -> _Came:
     """The load between two looks at the settings, and what is known of it then."""
     folder, limits, _ = within
@@ -202,7 +202,7 @@ def _measured(
     before = (*hosts.named(held), *limits.hands.observed())
     for name, seen in held.items():
         told = (*seen, *limits.hands.observed()) if name == hosts.first.name else seen
-        limits.tell(Held(hosts.sessions[name].host.name, told))
+        limits.tell(SettingsInForce(hosts.sessions[name].host.name, told))
     at_first = _writers(hosts)
     hosts.first.host.sleep(hosts.study.design.settle)
     limits.interruption.check()
@@ -243,7 +243,7 @@ def _measured(
     )
 
 
-def _failures(came: Came, shared: start.Together) -> Iterator[str]:
+def _failures(came: Came, shared: start.StartBarrier) -> Iterator[str]:
     """Why loads failed; first those of the host whose failure ended the others."""
     if shared.failed:
         yield from (error for part, _, error, _ in came if part.session.name == shared.failed)
@@ -259,7 +259,7 @@ def _writers(hosts: Hosts) -> tuple[str, ...]:
 
 def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt, ...]:
     """What a treatment set must be in force when its load begins; what a chore changes has failed
-    the trial already (:meth:`iotrial.execute.load.chores.Upkeep.prepare`)."""
+    the trial already (:meth:`iotrial.execute.load.chores.ChoreRunner.prepare`)."""
     changed = [
         f"{name}: {what}" if len(hosts.study.places) > 1 else what
         for name, seen in held.items()

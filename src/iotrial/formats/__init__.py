@@ -15,10 +15,10 @@ from iotrial.plugins import values
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from iotrial.model.recording import Format
+    from iotrial.model.recording import RecordingFormat
 
 
 @cache
-def formats() -> Mapping[str, Format]:
+def formats() -> Mapping[str, RecordingFormat]:
     """Every format by its name, in alphabetical order."""
     return values("formats")

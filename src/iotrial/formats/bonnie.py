@@ -53,7 +53,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt, Treatment
 
 IO = ("putc.bw", "write.bw", "rewrite.bw", "getc.bw", "read.bw", "seek.rate")
@@ -76,7 +76,7 @@ _SCALE = {"": 1, "M": 1, "G": 1024, "T": 1024**2}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class BonnieRow:
     """What one line of CSV, or one table, says.  ``cells`` are 12 of (value, CPU), of IO and then
     of FILES; ``slowest`` 12 latencies, or none.  ``size`` (``1000M``), ``chunk`` and ``files``
     (``16:1024:512/10``) are as printed, '' where the test was left out.  ``known`` says which of
@@ -112,7 +112,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class BonnieRun:
     """One line of CSV, or one table: of which machine, by which version ('' where nothing says:
     1.04 or before), what it measured.  ``censored`` are the metrics that were too fast to tell,
     whether or not they have a bound."""
@@ -126,7 +126,7 @@ class Run:
     treatment: Treatment = ()
 
 
-def run_of(row: Row, raw: str, doubts: Sequence[Doubt] = ()) -> Run:
+def run_of(row: BonnieRow, raw: str, doubts: Sequence[Doubt] = ()) -> BonnieRun:
     """Raises :class:`~iotrial.errors.FormatError` with the line for what bonnie++ never prints."""
     place = f"{raw}: line {row.line}"
     amounts = _amounts(row, place)
@@ -156,7 +156,7 @@ def run_of(row: Row, raw: str, doubts: Sequence[Doubt] = ()) -> Run:
             if lasted and not row.rounded and seconds > 1.05 * lasted + 0.1:
                 what = f"{stem}: one operation of {seconds:.3g} s in a test of {lasted:.3g} s"
                 doubtful.append(Doubt("latency", what, "One of the two numbers is wrong."))
-    return Run(
+    return BonnieRun(
         row.name, row.version, row.line, tuple(found), tuple(censored),
         (*doubts, *_left_out(censored, lost), *doubtful), _treatment(row),
     )  # fmt: skip
@@ -172,7 +172,7 @@ def _left_out(censored: Sequence[str], lost: Sequence[str]) -> Iterator[Doubt]:
         yield Doubt("overflow", what, "Keep the size below 2 TiB, and the files below 2 million.")
 
 
-def _amounts(row: Row, place: str) -> dict[str, float]:
+def _amounts(row: BonnieRow, place: str) -> dict[str, float]:
     """What each phase did, as far as it is known: bytes, seeks, files; negative where bonnie++
     could not count so far."""
     found: dict[str, float] = {}
@@ -198,7 +198,7 @@ def _amounts(row: Row, place: str) -> dict[str, float]:
     return found
 
 
-def _treatment(row: Row) -> Treatment:
+def _treatment(row: BonnieRow) -> Treatment:
     size = f"{row.size}M" if row.size.isdecimal() else row.size
     said = {"size": size, "chunk": row.chunk, "files": row.files, **row.known}
     return tuple((name, value) for name, value in said.items() if value)
@@ -248,7 +248,7 @@ _QUOTING = re.compile(r"^[\s>|#]*(?:[$#%] )?")
 _ECHO = re.compile(r"""echo\s+(?:-\w+\s+)?["']?([^"'|]*)""")
 
 
-def rows(lines: Sequence[str], raw: str) -> Iterator[tuple[Row, str]]:
+def rows(lines: Sequence[str], raw: str) -> Iterator[tuple[BonnieRow, str]]:
     """Every line of CSV, and its text.  Raises :class:`~iotrial.errors.FormatError` with the line
     for one that is not whole."""
     for at, line in enumerate(lines, 1):
@@ -277,7 +277,7 @@ def likely(text: str) -> bool:
     return sized and len(fields) > 2 * _FEWEST
 
 
-def _row_of_csv(text: str, at: int, place: str) -> Row:
+def _row_of_csv(text: str, at: int, place: str) -> BonnieRow:
     try:
         fields = next(csv.reader([text], strict=True), [])
     except csv.Error as error:
@@ -325,20 +325,20 @@ def _joined(fields: list[str], name: int, size: int, wanted: int) -> list[str]:
     return fields
 
 
-def _old(fields: list[str], at: int, place: str) -> Row:
+def _old(fields: list[str], at: int, place: str) -> BonnieRow:
     if len(fields) != _OLD:
         message = f"{place}: {len(fields)} fields; a line of bonnie++ 1.03 has {_OLD}"
         raise FormatError(message, advice=AGAIN)
     size, _, chunk = fields[1].partition(":")
     if not size and any(fields[2:14]):
         raise FormatError(f"{place}: numbers of a large file without its size", advice=AGAIN)
-    return Row(
+    return BonnieRow(
         at, fields[0], "", _pairs(fields[2:14], fields[15:]),
         size=size, chunk=chunk, files=_counted(fields[14], fields[15:], place),
     )  # fmt: skip
 
 
-def _new(said: dict[str, str], fields: list[str], at: int, place: str) -> Row:
+def _new(said: dict[str, str], fields: list[str], at: int, place: str) -> BonnieRow:
     io = 2 + len(said)
     files = io + 2 * len(IO)
     rates = files + _FILE_FIELDS
@@ -355,7 +355,7 @@ def _new(said: dict[str, str], fields: list[str], at: int, place: str) -> Row:
         len(directories) > 1
     ):
         raise FormatError(f"{place}: {(wrong or directories)[0][:40]!r} is no count", advice=AGAIN)
-    return Row(
+    return BonnieRow(
         at, said["name"], fields[1], _pairs(fields[io:files], fields[rates:latencies]),
         slowest=tuple(fields[latencies:]), size=said["size"], chunk=said["chunk"],
         files=_counted(shape, fields[rates:latencies], place), known=known,
@@ -418,7 +418,7 @@ def original(lines: Sequence[str], span: range) -> bool:
     return any("%CPU" in lines[at] for at in span[:4])
 
 
-def table(lines: Sequence[str], span: range, raw: str) -> Iterator[Row]:
+def table(lines: Sequence[str], span: range, raw: str) -> Iterator[BonnieRow]:
     """Every run in one table.  Raises :class:`~iotrial.errors.FormatError` with the line."""
     halves = [
         _half(lines, range(a, b), raw)
@@ -440,7 +440,7 @@ def _row_of_table(
     other: tuple[int, str, tuple[tuple[str, str], ...]] | None,
     io: _Half | None,
     files: _Half | None,
-) -> Row:
+) -> BonnieRow:
     first = io or files
     assert first  # noqa: S101 (a table begins with a heading)
     words = one[1].split() if one else []
@@ -453,7 +453,7 @@ def _row_of_table(
     counted = other[1].split() if other else []
     name = " ".join(words) if one else (files.name if files else "") or " ".join(counted[:-1])
     times = (*(io.times if io else _NO_TIMES), *(files.times if files else _NO_TIMES))
-    return Row(
+    return BonnieRow(
         line=first.start + 1 if one is None or len(first.rows) == 1 else one[0],
         name=name,
         version=first.version,
@@ -549,7 +549,7 @@ def _times(line: str, place: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-__all__ = ["FILES", "FORMAT", "IO", "Run", "parse", "runs"]
+__all__ = ["FILES", "FORMAT", "IO", "BonnieRun", "parse", "runs"]
 
 _TAKE = "Take the line of CSV of the same run."
 _NEAR = 3  # lines between a table and its line of CSV
@@ -560,12 +560,12 @@ _ROUNDING = 0.06
 class _Table:
     """One run of a table: its row, the line after the table, and whether bonnie wrote it."""
 
-    row: Row
+    row: BonnieRow
     end: int
     original: bool
 
 
-class Bonnie:
+class BonnieFormat:
     """The plugin."""
 
     name = "bonnie++"
@@ -598,26 +598,26 @@ class Bonnie:
         )
 
 
-FORMAT = Bonnie()
+FORMAT = BonnieFormat()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The one run in ``data``.  Raises :class:`~iotrial.errors.FormatError`, also for several:
     which of them is meant, nobody can tell; :func:`runs` gives them all."""
     found = runs(data, raw)
     if len(found) != 1:
         lines = ", ".join(str(each.line) for each in found)
         raise FormatError(f"{raw}: {len(found)} runs of bonnie++ (lines {lines}); one is wanted")
-    return Parsed(found[0].measurements, found[0].doubts)
+    return ParsedOutput(found[0].measurements, found[0].doubts)
 
 
-def runs(data: Buffer, raw: str) -> tuple[Run, ...]:
+def runs(data: Buffer, raw: str) -> tuple[BonnieRun, ...]:
     """Every run in ``data``, in order.  Raises :class:`~iotrial.errors.FormatError` with the
     line."""
     return tuple(run for _, run in _found(text_of(data, raw), raw))
 
 
-def _found(text: str, raw: str) -> list[tuple[str, Run]]:
+def _found(text: str, raw: str) -> list[tuple[str, BonnieRun]]:
     """Every run and the tool that wrote it, in the order of the file."""
     lines = text.split("\n")
     written, again = _once(rows(lines, raw))
@@ -643,10 +643,10 @@ def _found(text: str, raw: str) -> list[tuple[str, Run]]:
     return [(tool, run) for tool, _, run in found]
 
 
-def _once(found: Iterable[tuple[Row, str]]) -> tuple[list[Row], dict[int, int]]:
+def _once(found: Iterable[tuple[BonnieRow, str]]) -> tuple[list[BonnieRow], dict[int, int]]:
     """Rows without copies of them, and how many copies a row (by its line) has.  The time, or all
     the numbers, are the same in no two runs."""
-    first: dict[str, Row] = {}
+    first: dict[str, BonnieRow] = {}
     again: dict[int, int] = {}
     for row, text in found:
         if text in first:
@@ -683,7 +683,7 @@ def _tables(
     return found, tuple(unread)
 
 
-def _agree(drawn: Row, row: Row) -> bool:
+def _agree(drawn: BonnieRow, row: BonnieRow) -> bool:
     """Whether a table may be the picture of a line of CSV."""
     if not row.name.startswith(drawn.name) and drawn.name not in row.name:
         return False
@@ -710,7 +710,7 @@ def _printed(text: str) -> float:
     return float(text if scale is None else text[:-1]) * (scale or 1.0)
 
 
-def _contradicts(each: _Table, written: Sequence[Row], raw: str) -> None:
+def _contradicts(each: _Table, written: Sequence[BonnieRow], raw: str) -> None:
     """Raises FormatError where the line of CSV that follows a table is that of another run by
     the same name: bonnie++ writes both from the same numbers."""
     last = each.row.line
@@ -725,7 +725,7 @@ def _contradicts(each: _Table, written: Sequence[Row], raw: str) -> None:
 _LONGEST = 12  # lines of a table
 
 
-def _drawn(row: Row, raw: str) -> Run:
+def _drawn(row: BonnieRow, raw: str) -> BonnieRun:
     """A table's run, without what its version prints wrong."""
     doubts: list[Doubt] = []
     if row.rounded:

@@ -32,7 +32,7 @@ _GROUP = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class CellNumber:
     """``value`` in the cell's own ``unit`` ('' the column's); ``censored`` as in a measurement;
     ``value`` is NaN where the cell only says that it was too much to tell."""
 
@@ -109,7 +109,7 @@ def _tells(body: str) -> str:
     return "" if grouped else mark
 
 
-def parse_number(cell: str, mark: Mark) -> Number | None:
+def parse_number(cell: str, mark: Mark) -> CellNumber | None:
     """The number in a cell, None where it is missing.
 
     Raises ValueError for what is neither, for a number that may mean two, and for one that is
@@ -117,7 +117,7 @@ def parse_number(cell: str, mark: Mark) -> Number | None:
     """
     plain = _bare(cell)
     if _TOO_FAST.fullmatch(plain):
-        return Number(math.nan, censored="high")
+        return CellNumber(math.nan, censored="high")
     if is_missing(cell):
         return None
     beyond = _BEYOND.fullmatch(plain)
@@ -133,7 +133,7 @@ def parse_number(cell: str, mark: Mark) -> Number | None:
     censored: Literal["", "high", "low"] = ""
     if beyond:
         censored = "high" if beyond[1] in (">", ">=", "≥", "⩾") else "low"
-    return Number(value, (unit or "").strip(), censored)
+    return CellNumber(value, (unit or "").strip(), censored)
 
 
 def _digits(body: str, mark: Mark) -> str:

@@ -39,7 +39,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt
 
 _SOURCES = frozenset({"/dev/zero", "/dev/urandom", "/dev/random"})
@@ -51,7 +51,7 @@ _KEPT = ("bs", "ibs", "obs", "cbs", "count", "skip", "seek", "iflag", "oflag", "
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DdOperands:
     """What a dd was to do, by its operands: a number may end in c (1), w (2), b (512), kB, K, KiB,
     MB, M, MiB …, be a product (``2x512``) and, as a count, end in B for bytes (``NEWS`` of 9.1).
     ``operations`` are ``read`` and ``write``, or ``total`` where nothing says which; ``block`` and
@@ -66,11 +66,11 @@ class Asked:
     operands: tuple[tuple[str, str], ...] = ()
 
 
-def asked(words: Sequence[str]) -> Asked:
+def asked(words: Sequence[str]) -> DdOperands:
     """What the operands in ``words`` say; other words are passed over.
 
     >>> asked(["dd", "if=/dev/sdx", "of=/dev/null", "bs=1M", "count=8", "iflag=direct"])
-    Asked(operations=('read',), block=1048576, size=8388608, cached=(), path='/dev/sdx', \
+    DdOperands(operations=('read',), block=1048576, size=8388608, cached=(), path='/dev/sdx', \
 operands=(('bs', '1M'), ('count', '8'), ('iflag', 'direct')))
     """
     said = dict(word.split("=", 1) for word in words if "=" in word)
@@ -83,7 +83,7 @@ operands=(('bs', '1M'), ('count', '8'), ('iflag', 'direct')))
     cold = {"read": "direct" in flags["iflag"], "write": bool(synced), "total": True}
     cached = tuple(each for each in operations if not cold[each])
     size = _size(said, block, flags["iflag"])
-    return Asked(operations, block, size, cached, _path(said), _operands(said))
+    return DdOperands(operations, block, size, cached, _path(said), _operands(said))
 
 
 def _operations(source: str, sink: str) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ _LONGER = "give it more to copy: a larger size"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class DdRun:
     """``line`` is that of its last report.  ``bytes`` and ``seconds`` are what dd counted (0 s:
     no time).  ``read`` and ``written`` are full and partial records.  ``progress``: it may be no
     result but the progress of one; ``alone``: it has no records; ``begins``: there was another
@@ -142,18 +142,18 @@ class Run:
     seconds: float
     read: tuple[int, int]
     written: tuple[int, int]
-    asked: Asked
+    asked: DdOperands
     progress: bool = False
     alone: bool = False
     begins: bool = False
     earlier: int = 0
 
-    def after(self, last: Run) -> Run:
+    def after(self, last: DdRun) -> DdRun:
         """The same run as ``last``, further on."""
         return replace(self, earlier=self.earlier + last.earlier + 1, asked=last.asked)
 
 
-def doubts_about(run: Run, label: str) -> Iterator[Doubt]:
+def doubts_about(run: DdRun, label: str) -> Iterator[Doubt]:
     """Every doubt about one run; ``label`` is its job."""
     yield from _time(run, label)
     yield from _numbers(run, label)
@@ -171,7 +171,7 @@ def doubts_about(run: Run, label: str) -> Iterator[Doubt]:
         yield Doubt("progress", what, "put an empty line between them, if they were runs of dd")
 
 
-def _time(run: Run, label: str) -> Iterator[Doubt]:
+def _time(run: DdRun, label: str) -> Iterator[Doubt]:
     if not run.bytes:
         yield Doubt("no-io", f"{label} copied nothing", "look at dd's messages", invalid=True)
     elif not run.seconds:
@@ -180,7 +180,7 @@ def _time(run: Run, label: str) -> Iterator[Doubt]:
         yield Doubt("short", f"{label} took only {run.seconds:.3g} s", _LONGER)
 
 
-def _numbers(run: Run, label: str) -> Iterator[Doubt]:
+def _numbers(run: DdRun, label: str) -> Iterator[Doubt]:
     """dd's numbers against what it was asked."""
     block, (full, partial) = run.asked.block, run.written
     # From bytes alone, or with records of another size, nothing follows.
@@ -220,7 +220,7 @@ _LONGEST = 1000  # characters of a line that are looked at
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class _DdReport:
     """``seconds``, and what one more in the last digit of it, ``tick``, is worth; ``rate`` in
     bytes/s, infinite where a word stands for it, and its last digit, ``step``.  ``wrong`` says
     which of dd's own numbers do not fit each other, '' none.  ``progress`` if it may be one of
@@ -236,7 +236,7 @@ class Report:
     progress: bool
 
 
-def report(line: str) -> Report | None:
+def report(line: str) -> _DdReport | None:
     """The report in a line, or None."""
     if "/" not in line:
         return None
@@ -252,7 +252,7 @@ def report(line: str) -> Report | None:
     if coreutils and decimals > 1 and 0 < seconds < math.inf:
         tick = min(tick, 10.0 ** (math.floor(math.log10(seconds)) - 5))
     digits = len(re.sub(r"\D", "", text).lstrip("0"))
-    made = Report(
+    made = _DdReport(
         text=found[0],
         bytes=moved,
         seconds=seconds,
@@ -263,7 +263,7 @@ def report(line: str) -> Report | None:
         progress=not decimals or decimals == 1 or digits > 6,  # noqa: PLR2004 (%g)
     )
     for wrong in _wrong(made, found["human"] or "", found["unit"], bases):
-        return Report(made.text, moved, seconds, tick, rate, step, wrong, progress=made.progress)
+        return _DdReport(made.text, moved, seconds, tick, rate, step, wrong, progress=made.progress)
     return made
 
 
@@ -307,7 +307,7 @@ def _power(unit: str) -> int:
     return _PREFIXES.find(unit[0].upper()) + 1 if unit and unit[0].upper() in _PREFIXES else 0
 
 
-def _wrong(made: Report, human: str, unit: str, bases: tuple[int, ...]) -> Iterator[str]:
+def _wrong(made: _DdReport, human: str, unit: str, bases: tuple[int, ...]) -> Iterator[str]:
     """dd's own numbers against each other, as far as their digits go."""
     if math.isfinite(made.step) and made.bytes and made.seconds:
         power = _power(unit)
@@ -326,14 +326,14 @@ def _wrong(made: Report, human: str, unit: str, bases: tuple[int, ...]) -> Itera
                 yield f"{part.strip()!r} is not {made.bytes} bytes"
 
 
-def _fits(made: Report, rate: float) -> bool:
+def _fits(made: _DdReport, rate: float) -> bool:
     least = made.bytes / (made.seconds + made.tick) - made.step
     quickest = made.seconds - made.tick
     most = made.bytes / quickest + made.step if quickest > 0 else math.inf
     return least * (1 - 1e-9) <= rate <= most * (1 + 1e-9)
 
 
-def elapsed(made: Report) -> float:
+def elapsed(made: _DdReport) -> float:
     """Seconds, by the rate where that has more digits (uutils say ``0.1 s``)."""
     if not math.isfinite(made.step) or not made.rate or not made.seconds:
         return made.seconds
@@ -364,8 +364,8 @@ class _Reader:
     report begins a run, and by which operands."""
 
     raw: str
-    told: Asked | None
-    asked: Asked | None
+    told: DdOperands | None
+    asked: DdOperands | None
     loop: bool = False  # a loop began: its command is that of every report that follows
     looped: bool = False  # and it gave a report
     counts: list[tuple[int, int, str]] = field(default_factory=list)
@@ -374,14 +374,14 @@ class _Reader:
     apart: bool = True
     clear: bool = False  # nothing but blank lines since the last report
     waiting: int = 0  # the line of a command that has no report yet
-    runs: list[Run] = field(default_factory=list)
+    runs: list[DdRun] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
     unanswered: list[int] = field(default_factory=list)
     untimed: list[int] = field(default_factory=list)
-    slow: list[tuple[Run, float]] = field(default_factory=list)
+    slow: list[tuple[DdRun, float]] = field(default_factory=list)
 
 
-class Dd:
+class DdFormat:
     """The plugin."""
 
     name = "dd"
@@ -418,7 +418,7 @@ class Dd:
         )
 
 
-FORMAT = Dd()
+FORMAT = DdFormat()
 
 
 def _workload(operations: tuple[str, ...]) -> str:
@@ -428,7 +428,7 @@ def _workload(operations: tuple[str, ...]) -> str:
     return "dd" if operations == ("total",) else operations[0]
 
 
-def parse(data: bytes, raw: str, told: Asked | None = None) -> Parsed:
+def parse(data: bytes, raw: str, told: DdOperands | None = None) -> ParsedOutput:
     """Measurements and doubts of every run of dd in ``data``; ``raw`` names the file.
 
     ``told`` is what the one dd was told; without it, command lines in the text say so, else the
@@ -441,10 +441,10 @@ def parse(data: bytes, raw: str, told: Asked | None = None) -> Parsed:
         *(doubt for i, run in enumerate(reader.runs, 1) for doubt in doubts_about(run, f"dd#{i}")),
         *_beside(reader),
     )
-    return Parsed(tuple(_measured(reader.runs, raw)), doubts)
+    return ParsedOutput(tuple(_measured(reader.runs, raw)), doubts)
 
 
-def _read(data: Buffer, raw: str, told: Asked | None) -> _Reader:
+def _read(data: Buffer, raw: str, told: DdOperands | None) -> _Reader:
     content = bytes(data[:])
     if not content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.replace(b"\r\n", b"\n").replace(b"\r", _OVERWRITTEN.encode())
@@ -542,7 +542,7 @@ def _other(reader: _Reader, at: int, text: str) -> None:
         reader.asked = asked(command[1].split())
 
 
-def _report(reader: _Reader, at: int, made: Report) -> None:
+def _report(reader: _Reader, at: int, made: _DdReport) -> None:
     place = f"{reader.raw}: line {at}"
     if made.bytes >= _MOST or not math.isfinite(made.seconds):
         raise FormatError(f"{place}: {made.text[:80]!r} is beyond any dd")
@@ -559,13 +559,13 @@ def _report(reader: _Reader, at: int, made: Report) -> None:
         message = f"{place}: {full}+{partial} records cannot be {made.bytes} bytes"
         raise FormatError(message, advice=_CHANGED)
     seconds = elapsed(made)
-    run = Run(
+    run = DdRun(
         line=at,
         bytes=made.bytes,
         seconds=seconds if seconds >= _LEAST else 0.0,
         read=counted[0],
         written=counted[-1],
-        asked=reader.asked or Asked(),
+        asked=reader.asked or DdOperands(),
         progress=made.progress,
         alone=not reader.counts,
         begins=reader.apart,
@@ -583,7 +583,7 @@ def _report(reader: _Reader, at: int, made: Report) -> None:
     reader.apart, reader.waiting, reader.clear = False, 0, True
 
 
-def _goes_on(last: Run, run: Run) -> bool:
+def _goes_on(last: DdRun, run: DdRun) -> bool:
     """Whether ``last`` was but the progress of ``run``: by its seconds, or because it has no
     records where ``run`` has (coreutils 8.25 shows its progress like a result)."""
     if last.alone and (last.progress or not run.alone):
@@ -608,7 +608,7 @@ def _beside(reader: _Reader) -> Iterator[Doubt]:
             yield Doubt("time", what, _CHANGED, invalid=True)
 
 
-def _measured(runs: Sequence[Run], raw: str) -> Iterator[Measurement]:
+def _measured(runs: Sequence[DdRun], raw: str) -> Iterator[Measurement]:
     operations = dict.fromkeys(op for run in runs for op in run.asked.operations)
     for operation in operations:
         mine = [run for run in runs if operation in run.asked.operations]
@@ -618,7 +618,7 @@ def _measured(runs: Sequence[Run], raw: str) -> Iterator[Measurement]:
             yield from _rates(operation, [run], f"dd#{index}", raw)
 
 
-def _rates(operation: str, runs: Sequence[Run], label: str, raw: str) -> Iterator[Measurement]:
+def _rates(operation: str, runs: Sequence[DdRun], label: str, raw: str) -> Iterator[Measurement]:
     """Runs come one after another: their bytes over their time."""
     moved, seconds = sum(run.bytes for run in runs), sum(run.seconds for run in runs)
     records = [sum(run.written if operation == "write" else run.read) for run in runs]

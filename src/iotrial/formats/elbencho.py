@@ -48,8 +48,8 @@ from iotrial.formats.elbencho_phase import (
     MILLI,
     MIXED_READ,
     WRITTEN,
-    Part,
     Phase,
+    PhasePart,
     named,
     recordings,
     share,
@@ -59,7 +59,7 @@ from iotrial.formats.elbencho_phase import (
 )
 from iotrial.formats.text import text_of, the_one
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Treatment
 
 BEGINS = re.compile(r"^\s*(?:\[\s*)?\{", re.MULTILINE)
@@ -139,7 +139,7 @@ def _phase(document: dict[str, Any], line: int, place: str) -> Phase:
     return phase
 
 
-def _part_of_json(part: Part, last: dict[str, Any], first: dict[str, Any], place: str) -> None:
+def _part_of_json(part: PhasePart, last: dict[str, Any], first: dict[str, Any], place: str) -> None:
     part.step = 1.0
     for key, kind in _RATES.items():
         if key in last:
@@ -151,7 +151,7 @@ def _part_of_json(part: Part, last: dict[str, Any], first: dict[str, Any], place
             part.before[kind] = whole(_text(first, key, place), f"{place}: {key}")
 
 
-def _latencies(part: Part, latency: dict[str, Any], which: str, place: str) -> None:
+def _latencies(part: PhasePart, latency: dict[str, Any], which: str, place: str) -> None:
     for key, kind in (("entries", ENTRIES), ("IO", IOS)):
         found = _under(latency, key, place)
         histogram = _under(found, "histogram", place)
@@ -356,7 +356,7 @@ def _counted(phase: Phase, what: str, rest: str, place: str) -> None:
         return
 
 
-def _part_of_row(phase: Phase, what: str, kind: str) -> Part:
+def _part_of_row(phase: Phase, what: str, kind: str) -> PhasePart:
     if what.endswith(" read"):
         return phase.part(MIXED_READ)
     mixed = phase.name.startswith(("RWMIX", "MIX-T"))
@@ -442,7 +442,7 @@ _TABLE = re.compile(rb"^OPERATION +RESULT TYPE +FIRST DONE +LAST DONE", re.MULTI
 _START = re.compile(rb"^[A-Z][A-Z0-9_+-]* +(?:Elapsed (?:ms|time)|time ms) +: ", re.MULTILINE)
 
 
-class Elbencho:
+class ElbenchoFormat:
     """The plugin."""
 
     name = "elbencho"
@@ -471,9 +471,9 @@ class Elbencho:
         return found
 
 
-FORMAT = Elbencho()
+FORMAT = ElbenchoFormat()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The one run in ``data``.  Raises :class:`~iotrial.errors.FormatError`, also for several."""
     return the_one(FORMAT.read(data, raw), raw, "runs of elbencho")

@@ -58,7 +58,7 @@ _FILE_LATENCY = "read.file"
 
 
 @dataclass(slots=True)
-class Part:
+class PhasePart:
     """``rates`` in 1/s (bytes/s), ``totals`` and ``before`` (when the first thread ended) by
     kind; ``step`` is how fine bytes are printed, in bytes.  ``latency`` is kind → quantity (mean,
     min, max, p99 …) → seconds."""
@@ -85,10 +85,10 @@ class Phase:
     started: float = 0.0
     cpu: float | None = None
     treatment: Treatment = ()
-    parts: dict[str, Part] = field(default_factory=dict)
+    parts: dict[str, PhasePart] = field(default_factory=dict)
 
-    def part(self, name: str) -> Part:
-        return self.parts.setdefault(name, Part())
+    def part(self, name: str) -> PhasePart:
+        return self.parts.setdefault(name, PhasePart())
 
 
 def whole(word: str, place: str) -> float:
@@ -132,7 +132,7 @@ def check(phase: Phase, raw: str) -> None:
         _blocks(phase, part, place)
 
 
-def _rates(phase: Phase, part: Part, place: str) -> None:
+def _rates(phase: Phase, part: PhasePart, place: str) -> None:
     """Each total and its rate say how long it took, and all must say the same: the time that is
     printed, to a millisecond, and the others', which is finer."""
     inexact = 1.0 + 1e-9
@@ -159,7 +159,7 @@ def _latency(quantities: Mapping[str, float], place: str) -> None:
         raise FormatError(message, advice=AGAIN)
 
 
-def _blocks(phase: Phase, part: Part, place: str) -> None:
+def _blocks(phase: Phase, part: PhasePart, place: str) -> None:
     block = dict(phase.treatment).get("block", "")
     if not block.isdecimal() or phase.name == "NET" or not int(block):
         return
@@ -283,7 +283,7 @@ def _measured(phase: Phase, raw: str) -> Iterator[Measurement]:
         yield of_metric(name, value, raw, censored=side)
 
 
-def _of_part(phase: Phase, name: str, part: Part) -> Iterator[tuple[str, float]]:
+def _of_part(phase: Phase, name: str, part: PhasePart) -> Iterator[tuple[str, float]]:
     entries, ios = _operations(phase, name)
     for kind, operation, quantity in (
         (ENTRIES, entries, "rate"), (IOS, ios, "iops"), (BYTES, ios, "bw"),
@@ -360,7 +360,7 @@ def _phase(row: Mapping[str, str], at: int, place: str) -> Phase:
     return phase
 
 
-def _part(part: Part, row: Mapping[str, str], before: str, place: str) -> None:
+def _part(part: PhasePart, row: Mapping[str, str], before: str, place: str) -> None:
     for column, kind, unit in _KINDS:
         per_second = column if column == "IOPS" else f"{column}/s"
         if row.get(f"{before}{per_second} [last]"):

@@ -35,7 +35,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.text import text_of, the_one
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt, Treatment
 
 AGAIN = "repeat the run, or take IOR's output as it wrote it"
@@ -58,7 +58,7 @@ _COLUMNS = {
 
 
 @dataclass(slots=True)
-class Row:
+class _IorRow:
     """One iteration of one operation: what each column says, None for ``-``."""
 
     line: int
@@ -68,14 +68,14 @@ class Row:
 
 
 @dataclass(slots=True)
-class Summary:
+class IorSummary:
     line: int
     operation: str
     values: Mapping[str, float]
 
 
 @dataclass(slots=True)
-class Test:
+class _IorTest:
     """``number`` is IOR's own; ``options`` as it prints them; ``most`` what "Max Write" says,
     in MiB/s; ``command`` the command line, '' unknown."""
 
@@ -83,17 +83,17 @@ class Test:
     version: str
     number: int = 0
     options: dict[str, str] = field(default_factory=dict)
-    rows: list[Row] = field(default_factory=list)
-    summaries: list[Summary] = field(default_factory=list)
+    rows: list[_IorRow] = field(default_factory=list)
+    summaries: list[IorSummary] = field(default_factory=list)
     most: dict[str, float] = field(default_factory=dict)
     finished: bool = False
     command: str = ""
 
 
-def tests_of(text: str, raw: str) -> list[Test]:
+def tests_of(text: str, raw: str) -> list[_IorTest]:
     """Every test of every run.  Raises FormatError for a row that is not whole."""
-    found: list[Test] = []
-    runs: list[Test] = []
+    found: list[_IorTest] = []
+    runs: list[_IorTest] = []
     header: list[str] = []
     version = command = ""
     for at, whole in enumerate(text.split("\n"), 1):
@@ -106,14 +106,14 @@ def tests_of(text: str, raw: str) -> list[Test]:
         if match := _TEST.match(line):
             # 3.0 says "Test 0 started" and then "Summary:", which is the same test.
             if not runs or runs[-1].rows or runs[-1].options:
-                runs.append(Test(at, version, command=command))
+                runs.append(_IorTest(at, version, command=command))
                 found.append(runs[-1])
             runs[-1].number = int(match[1] or match[2] or runs[-1].number)
             continue
         if not runs:
             if not _ROW.match(line) and not line.startswith("Operation "):
                 continue
-            runs.append(Test(at, version))  # a part of an output, without its beginning
+            runs.append(_IorTest(at, version))  # a part of an output, without its beginning
             found.append(runs[-1])
         if line.startswith("Operation "):
             header = line.split()
@@ -124,7 +124,7 @@ def tests_of(text: str, raw: str) -> list[Test]:
     return found
 
 
-def _values(line: str, at: int, header: list[str], runs: list[Test], raw: str) -> None:
+def _values(line: str, at: int, header: list[str], runs: list[_IorTest], raw: str) -> None:
     place = f"{raw}: line {at}"
     words = line.split()
     if header and header[0] == "Operation":
@@ -135,12 +135,12 @@ def _values(line: str, at: int, header: list[str], runs: list[Test], raw: str) -
     runs[-1].rows.append(_row(words, place, at))
 
 
-def _owner(summary: Summary, runs: list[Test]) -> Test:
+def _owner(summary: IorSummary, runs: list[_IorTest]) -> _IorTest:
     number = summary.values.get("test")
     return next((test for test in runs if test.number == number), runs[-1])
 
 
-def _row(words: list[str], place: str, at: int) -> Row:
+def _row(words: list[str], place: str, at: int) -> _IorRow:
     columns = {len(_SHORT): _SHORT, len(_LONG): _LONG}.get(len(words) - 1)
     if columns is None:
         message = f"{place}: {len(words)} columns; a row of IOR has 9 or 11"
@@ -151,10 +151,10 @@ def _row(words: list[str], place: str, at: int) -> Row:
     }
     if not words[-1].isdecimal():
         raise FormatError(f"{place}: {words[-1][:20]!r} is no iteration", advice=AGAIN)
-    return Row(at, words[0], int(words[-1]), values)
+    return _IorRow(at, words[0], int(words[-1]), values)
 
 
-def _summary(words: list[str], header: list[str], place: str, at: int) -> Summary | None:
+def _summary(words: list[str], header: list[str], place: str, at: int) -> IorSummary | None:
     if "Test#" not in header:  # 2.10: "Max (MiB)" is two words
         if len(words) < len(_OLD_SUMMARY) + 1:
             raise FormatError(f"{place}: {len(words)} columns in the summary", advice=AGAIN)
@@ -171,10 +171,10 @@ def _summary(words: list[str], header: list[str], place: str, at: int) -> Summar
     }
     if not {"max", "min", "mean"} <= values.keys():
         raise FormatError(f"{place}: the summary has no numbers", advice=AGAIN)
-    return Summary(at, words[0], values)
+    return IorSummary(at, words[0], values)
 
 
-def _said(line: str, runs: list[Test]) -> None:
+def _said(line: str, runs: list[_IorTest]) -> None:
     if match := re.match(r"Max (Write|Read): +(\S+) MiB/sec", line):
         if _NUMBER.fullmatch(match[2]):
             runs[-1].most[match[1].lower()] = float(match[2])
@@ -192,7 +192,7 @@ def number(word: str, place: str) -> float:
     return float(word)
 
 
-def plain(rows: list[Row]) -> Iterator[Row]:
+def plain(rows: list[_IorRow]) -> Iterator[_IorRow]:
     """Rows of reads and writes."""
     yield from (row for row in rows if row.operation != "remove")
 
@@ -210,9 +210,9 @@ _SUMS = {
 }  # fmt: skip
 
 
-def tests_of_json(text: str, raw: str) -> list[Test]:
+def tests_of_json(text: str, raw: str) -> list[_IorTest]:
     """Every test of every document.  Raises FormatError with the line."""
-    found: list[Test] = []
+    found: list[_IorTest] = []
     at = 0
     while match := _START.search(text, at):
         begin = match.end() - 1
@@ -240,7 +240,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _tests(document: dict[str, Any], version: str, line: int, raw: str) -> Iterator[Test]:
+def _tests(document: dict[str, Any], version: str, line: int, raw: str) -> Iterator[_IorTest]:
     place = f"{raw}: line {line}"
     tests = document.get("tests")
     if not isinstance(tests, list):
@@ -252,7 +252,7 @@ def _tests(document: dict[str, Any], version: str, line: int, raw: str) -> Itera
     for each in tests:
         record = _mapping(each, f"{place}: tests")
         options = _mapping(record.get("Options", {}), f"{place}: Options")
-        test = Test(
+        test = _IorTest(
             line,
             version if isinstance(version, str) else "",
             options={str(key): str(value) for key, value in options.items()},
@@ -272,7 +272,7 @@ def _tests(document: dict[str, Any], version: str, line: int, raw: str) -> Itera
         yield test
 
 
-def _rows(results: object, line: int, place: str) -> Iterator[Row]:
+def _rows(results: object, line: int, place: str) -> Iterator[_IorRow]:
     flat: list[object] = []
     for each in _list(results, f"{place}: Results"):
         flat += each if isinstance(each, list) else [each]
@@ -289,11 +289,11 @@ def _rows(results: object, line: int, place: str) -> Iterator[Row]:
         }
         if "bw" not in values and operation != "remove":
             raise FormatError(f"{place}: {operation} without bwMiB", advice=AGAIN)
-        yield Row(line, operation, seen[operation], values)
+        yield _IorRow(line, operation, seen[operation], values)
         seen[operation] += 1
 
 
-def _summary_of_json(record: dict[str, Any], line: int, place: str) -> Summary:
+def _summary_of_json(record: dict[str, Any], line: int, place: str) -> IorSummary:
     operation = record.get("operation")
     values = {
         name: _number_of_json(record, key, f"{place}: summary of {str(operation)[:10]}")
@@ -302,7 +302,7 @@ def _summary_of_json(record: dict[str, Any], line: int, place: str) -> Summary:
     }
     if operation not in ("write", "read") or not {"max", "min", "mean"} <= values.keys():
         raise FormatError(f"{place}: a summary without its numbers", advice=AGAIN)
-    return Summary(line, operation, values)
+    return IorSummary(line, operation, values)
 
 
 def _mapping(value: object, place: str) -> dict[str, Any]:
@@ -344,7 +344,7 @@ _OPTIONS = (
 )  # fmt: skip
 
 
-class Ior:
+class IorFormat:
     """The plugin."""
 
     name = "ior"
@@ -373,20 +373,20 @@ class Ior:
         return tuple(found)
 
 
-FORMAT = Ior()
+FORMAT = IorFormat()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The one iteration in ``data``.  Raises :class:`~iotrial.errors.FormatError`, also for
     several."""
     return the_one(FORMAT.read(data, raw), raw, "iterations of IOR")
 
 
-def _table(text: str, head: re.Match[str], raw: str) -> Test:
+def _table(text: str, head: re.Match[str], raw: str) -> _IorTest:
     """The CSV: 3.3 writes what it prints before without line ends."""
     columns = head[0].split(",")
     line = text.count("\n", 0, head.start()) + 1
-    test = Test(line, "", finished=True)
+    test = _IorTest(line, "", finished=True)
     for at, each in enumerate(text[head.end() :].split("\n")[1:], line + 1):
         words = each.split(",")
         if words[0] not in ("write", "read", "remove"):
@@ -408,7 +408,7 @@ def _table(text: str, head: re.Match[str], raw: str) -> Test:
         }
         if not values.get("iter", 0.0).is_integer() or "iter" not in values:
             raise FormatError(f"{place}: no iteration", advice=AGAIN)
-        test.rows.append(Row(at, words[0], int(values["iter"]), values))
+        test.rows.append(_IorRow(at, words[0], int(values["iter"]), values))
         test.options["tasks"] = f"{values.get('tasks', 0):.0f}"
     return test
 
@@ -416,7 +416,7 @@ def _table(text: str, head: re.Match[str], raw: str) -> Test:
 # From a test to recordings.
 
 
-def _recordings(test: Test, raw: str) -> Iterator[Recording]:
+def _recordings(test: _IorTest, raw: str) -> Iterator[Recording]:
     _once(test, raw)
     doubts: list[Doubt] = []
     for operation in ("write", "read"):
@@ -449,7 +449,7 @@ def _recordings(test: Test, raw: str) -> Iterator[Recording]:
         yield _means(test, treatment, raw)
 
 
-def _ended(test: Test) -> bool:
+def _ended(test: _IorTest) -> bool:
     """Whether nothing is missing: IOR says that it finished, or what was best (after the last
     iteration), or each operation that its command line asks for has all its rows.  IO500 keeps
     nothing behind the rows."""
@@ -464,7 +464,7 @@ def _ended(test: Test) -> bool:
     )
 
 
-def _once(test: Test, raw: str) -> None:
+def _once(test: _IorTest, raw: str) -> None:
     """Each iteration has each operation once, and they are counted from 0."""
     for operation in ("write", "read", "remove"):
         rows = [row for row in test.rows if row.operation == operation]
@@ -474,7 +474,7 @@ def _once(test: Test, raw: str) -> None:
                 raise FormatError(f"{message}where {at} is due", advice=AGAIN)
 
 
-def _measured(row: Row, raw: str) -> Iterator[Measurement]:
+def _measured(row: _IorRow, raw: str) -> Iterator[Measurement]:
     if row.operation == "remove":
         names = {"delete.seconds": row.values.get("total")}
     else:
@@ -492,7 +492,7 @@ def _measured(row: Row, raw: str) -> Iterator[Measurement]:
             yield of_metric(name, value, raw)
 
 
-def _means(test: Test, treatment: Treatment, raw: str) -> Recording:
+def _means(test: _IorTest, treatment: Treatment, raw: str) -> Recording:
     found: list[Measurement] = []
     doubts = []
     for summary in test.summaries:
@@ -525,7 +525,7 @@ def _means(test: Test, treatment: Treatment, raw: str) -> Recording:
     )
 
 
-def _treatment(test: Test) -> Treatment:
+def _treatment(test: _IorTest) -> Treatment:
     found = {name: test.options[name] for name in _OPTIONS if test.options.get(name)}
     return tuple((name, value[:80]) for name, value in found.items())
 
@@ -537,7 +537,7 @@ def _integer(text: str) -> int:
 # What must agree.
 
 
-def _agree(rows: Sequence[Row], summary: Summary, raw: str) -> None:
+def _agree(rows: Sequence[_IorRow], summary: IorSummary, raw: str) -> None:
     """The summary with its rows, and bandwidth times time with the bytes."""
     place = f"{raw}: line {summary.line}"
     rates = [row.values.get("bw") or 0.0 for row in rows]
@@ -554,7 +554,7 @@ def _agree(rows: Sequence[Row], summary: Summary, raw: str) -> None:
     _times(rows, summary.values, place)
 
 
-def _times(rows: Sequence[Row], values: Mapping[str, float], place: str) -> None:
+def _times(rows: Sequence[_IorRow], values: Mapping[str, float], place: str) -> None:
     times = [row.values.get("total") for row in rows]
     known = [each for each in times if each is not None]
     if "seconds" in values and len(known) == len(rows):
@@ -564,7 +564,7 @@ def _times(rows: Sequence[Row], values: Mapping[str, float], place: str) -> None
             raise FormatError(message, advice=AGAIN)
 
 
-def _moved(row: Row, raw: str) -> None:
+def _moved(row: _IorRow, raw: str) -> None:
     """Bandwidth × total time and IOPS × transfer size × its time are the same bytes."""
     names = ("bw", "total", "iops", "xfer", "wrrd")
     bandwidth, total, iops, size, time = (row.values.get(name) or 0.0 for name in names)
@@ -585,7 +585,7 @@ def _apart(value: float) -> float:
 
 
 def _most(
-    test: Test, operation: str, rows: Sequence[Row], summary: Summary | None, raw: str
+    test: _IorTest, operation: str, rows: Sequence[_IorRow], summary: IorSummary | None, raw: str
 ) -> None:
     """What "Max Write" says.  With several runs of a test it is the best of all."""
     said = test.most.get(operation)

@@ -37,9 +37,9 @@ from iotrial.formats import iozone_tables as iozone_table
 from iotrial.formats import iozone_tables as iozone_throughput
 from iotrial.formats.iozone_tables import (
     KB,
-    Block,
-    Command,
-    Row,
+    IozoneBlock,
+    IozoneCommand,
+    IozoneRow,
     command,
     doubts_of,
     head_of,
@@ -49,7 +49,7 @@ from iotrial.formats.iozone_tables import (
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt
 
 REPORTS = {
@@ -78,7 +78,7 @@ _LONGEST = 5000
 
 
 @dataclass(slots=True)
-class Report:
+class IozoneReport:
     """``rates`` and ``cpu`` (percent): (file kB, record kB, operation) → number; ``tests``: of
     the throughput mode, operation → a number for each count of processes."""
 
@@ -110,9 +110,9 @@ def is_title(line: str) -> bool:
     return _TITLE.fullmatch(short) is not None or "Throughput report Y-axis" in short
 
 
-def report(lines: Iterable[tuple[int, str]], raw: str) -> Report:
+def report(lines: Iterable[tuple[int, str]], raw: str) -> IozoneReport:
     """All tables in the numbered lines.  Raises FormatError for a quoted line that fits none."""
-    found = Report()
+    found = IozoneReport()
     into: dict[tuple[int, int, str], float] | None = None
     mode, operation, records = "", "", list[int]()
     for number, whole in lines:
@@ -137,7 +137,7 @@ def report(lines: Iterable[tuple[int, str]], raw: str) -> Report:
     return found
 
 
-def _throughput(found: Report, line: str, place: str) -> None:
+def _throughput(found: IozoneReport, line: str, place: str) -> None:
     if match := _RECORD.fullmatch(line):
         found.record = int(match[1]) * 1024
     elif line.lstrip().startswith('"Output is in'):
@@ -175,7 +175,7 @@ _UNEVEN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class IozoneSource:
     """The file's name, IOzone's version, and the lines of its head."""
 
     raw: str
@@ -184,7 +184,11 @@ class Source:
 
 
 def of_rows(
-    source: Source, rows: Sequence[Row], unit: str, report: Report, doubts: Sequence[Doubt]
+    source: IozoneSource,
+    rows: Sequence[IozoneRow],
+    unit: str,
+    report: IozoneReport,
+    doubts: Sequence[Doubt],
 ) -> Iterator[Recording]:
     """``unit`` of the numbers: ``kB`` or ``ops`` (per second), or ``us`` (per operation)."""
     for row in rows:
@@ -194,10 +198,10 @@ def of_rows(
 
 
 def of_blocks(
-    source: Source, blocks: Sequence[Block], doubts: Sequence[Doubt]
+    source: IozoneSource, blocks: Sequence[IozoneBlock], doubts: Sequence[Doubt]
 ) -> Iterator[Recording]:
     """One for each file size, record size and count of processes."""
-    groups: dict[tuple[int, int, int], list[Block]] = {}
+    groups: dict[tuple[int, int, int], list[IozoneBlock]] = {}
     for block in blocks:
         groups.setdefault((block.size, block.record, block.workers), []).append(block)
     for sizes, mine in groups.items():
@@ -207,7 +211,10 @@ def of_blocks(
 
 
 def of_report(
-    source: Source, report: Report, told: Command | None, known: tuple[str, Sequence[Doubt]]
+    source: IozoneSource,
+    report: IozoneReport,
+    told: IozoneCommand | None,
+    known: tuple[str, Sequence[Doubt]],
 ) -> Iterator[Recording]:
     """A report alone.  ``known``: unit of its tables, and doubts.
 
@@ -217,13 +224,13 @@ def of_report(
     for (size, record, operation), rate in report.rates.items():
         if rate and size and record:
             found.setdefault((size, record), {})[operation] = rate
-    rows = [Row(report.line, s * KB, r * KB, values) for (s, r), values in found.items()]
+    rows = [IozoneRow(report.line, s * KB, r * KB, values) for (s, r), values in found.items()]
     yield from of_rows(source, rows, unit, report, doubts)
     doubts = tuple(doubt for doubt in doubts if doubt.check != "unit")  # said in the report
     yield from of_blocks(source, _blocks_of(report, told, source.raw), doubts)
 
 
-def together(recordings: Sequence[Recording]) -> Parsed:
+def together(recordings: Sequence[Recording]) -> ParsedOutput:
     """Several file and record sizes of one run, one after another: each a job (``1024k/4k#1``),
     and ``all``, for the operations that all have, their bytes over their time."""
     jobs: list[Measurement] = []
@@ -245,10 +252,10 @@ def together(recordings: Sequence[Recording]) -> Parsed:
             every.append(of_metric(f"{operation}.bw", moved / seconds, raw))
             every.append(of_metric(f"{operation}.iops", many / seconds, raw))
     doubts = dict.fromkeys(doubt for each in recordings for doubt in each.doubts)
-    return Parsed((*every, *jobs), tuple(doubts))
+    return ParsedOutput((*every, *jobs), tuple(doubts))
 
 
-def _blocks_of(report: Report, told: Command | None, raw: str) -> list[Block]:
+def _blocks_of(report: IozoneReport, told: IozoneCommand | None, raw: str) -> list[IozoneBlock]:
     columns = max(map(len, report.tests.values()), default=0)
     counts = told.counts if told else ()
     if columns > 1 and len(counts) != columns:
@@ -260,14 +267,14 @@ def _blocks_of(report: Report, told: Command | None, raw: str) -> list[Block]:
     size = sizes[0] if len(sizes) == 1 else 0
     unit = "ops" if report.ops else "kB"
     return [
-        Block(operation, count, value, unit, size, report.record, report.line)
+        IozoneBlock(operation, count, value, unit, size, report.record, report.line)
         for operation, values in report.tests.items()
         for count, value in zip(counts, values, strict=False)
     ]
 
 
 def _recording(
-    source: Source,
+    source: IozoneSource,
     line: int,
     sizes: tuple[int, int, int],
     measured: Sequence[Measurement],
@@ -285,7 +292,7 @@ def _recording(
 
 
 def _of_row(
-    row: Row, unit: str, report: Report, raw: str
+    row: IozoneRow, unit: str, report: IozoneReport, raw: str
 ) -> tuple[list[Measurement], tuple[Doubt, ...]]:
     found: list[Measurement] = []
     zeros = [operation for operation, value in row.values.items() if not value]
@@ -313,7 +320,7 @@ def _rate(operation: str, rate: float, record: int, unit: str, raw: str) -> Iter
         yield of_metric(f"{operation}.iops", many, raw)
 
 
-def _of_block(block: Block, raw: str) -> Iterator[Measurement]:
+def _of_block(block: IozoneBlock, raw: str) -> Iterator[Measurement]:
     if not block.children:
         return
     name = block.operation
@@ -334,7 +341,7 @@ def _of_block(block: Block, raw: str) -> Iterator[Measurement]:
         yield of_metric(f"{name}.bw", rate * scale, raw, f"process#{ordinal}")
 
 
-def _about_block(block: Block) -> Iterator[Doubt]:
+def _about_block(block: IozoneBlock) -> Iterator[Doubt]:
     if not block.children:
         what = f"{block.operation}: its {block.workers} processes moved nothing that was counted"
         yield Doubt("zero", what, "Take larger files.")
@@ -372,16 +379,16 @@ class _Run:
     end: int
     version: str = ""
     whole: bool = False
-    told: Command | None = None
+    told: IozoneCommand | None = None
     head: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
-    rows: tuple[Row, ...] = ()
-    blocks: tuple[Block, ...] = ()
-    report: Report = field(default_factory=Report)
+    rows: tuple[IozoneRow, ...] = ()
+    blocks: tuple[IozoneBlock, ...] = ()
+    report: IozoneReport = field(default_factory=IozoneReport)
 
 
 class _Iozone:
-    """See :class:`iotrial.model.recording.Format` for what each part promises."""
+    """See :class:`iotrial.model.recording.RecordingFormat` for what each part promises."""
 
     name = "iozone"
     title = "IOzone, text output: tables, throughput mode, -R reports"
@@ -411,7 +418,7 @@ class _Iozone:
 FORMAT = _Iozone()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The results of one whole run; several sizes of a table are put together.
 
     Raises :class:`~iotrial.errors.FormatError`, also for several runs or counts of processes, of
@@ -421,7 +428,7 @@ def parse(data: bytes, raw: str) -> Parsed:
     if broken:
         raise FormatError(f"{raw}: {broken[0].what}", advice=_AGAIN)
     if len(found) == 1:
-        return Parsed(found[0].measurements, found[0].doubts)
+        return ParsedOutput(found[0].measurements, found[0].doubts)
     sizes = [dict(each.treatment) for each in found]
     if any("threads" in each for each in sizes) or len({str(each) for each in sizes}) < len(sizes):
         lines = ", ".join(str(each.line) for each in found[:8])
@@ -519,7 +526,7 @@ def _same(operation: str, rate: float, other: float | None, place: str) -> None:
 def _recordings(run: _Run, raw: str) -> Iterator[Recording]:
     unit, more = unit_of(run.head, run.told)
     about = tuple(_about_run(run))
-    source = Source(raw, run.version, run.head)
+    source = IozoneSource(raw, run.version, run.head)
     if run.rows or run.blocks:
         yield from of_rows(source, run.rows, unit, run.report, (*about, *more))
         yield from of_blocks(source, run.blocks, about)

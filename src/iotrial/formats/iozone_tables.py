@@ -101,7 +101,7 @@ _RECORD_WIDTH = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class IozoneRow:
     """One file and record size (bytes), and the printed numbers by operation."""
 
     line: int
@@ -111,10 +111,10 @@ class Row:
 
 
 @dataclass(slots=True)
-class Table:
+class _IozoneTable:
     """``said`` is what stands between and in the rows and is none: messages."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[IozoneRow] = field(default_factory=list)
     said: list[str] = field(default_factory=list)
 
 
@@ -124,7 +124,7 @@ def is_header(line: str) -> bool:
 
 def table(
     lines: Sequence[str], span: range, raw: str, tests: frozenset[int] | None, *, whole: bool
-) -> Table:
+) -> _IozoneTable:
     """The rows below the header, which is the first line of ``span`` (indices).
 
     ``tests`` are places in GROUPS, None where no command line says.  ``whole``: IOzone said that
@@ -132,7 +132,7 @@ def table(
     Raises FormatError for rows that cannot be told apart, with the line.
     """
     reader = _reader(lines[span[0]], f"{raw}: line {span[0] + 1}", tests)
-    found = Table()
+    found = _IozoneTable()
     rows: list[tuple[int, str]] = []
     for at in span[1:]:
         line = lines[at]
@@ -180,7 +180,7 @@ class _Reader:
     layout: _Layout | None
     tests: frozenset[int] | None
 
-    def row(self, body: str, place: str, number: int, *, cut: bool) -> Iterator[Row]:
+    def row(self, body: str, place: str, number: int, *, cut: bool) -> Iterator[IozoneRow]:
         first = re.match(r"\s*\d+", body)
         words = body.split()
         found = self._values(body[first.end() :], words[1:], cut=cut) if first else None
@@ -195,7 +195,7 @@ class _Reader:
         if not size or not record or (record > size and any(values.values())):
             raise FormatError(f"{place}: no file of {words[0]} kB has records of {record} bytes")
         if values:
-            yield Row(number, size, record, values)
+            yield IozoneRow(number, size, record, values)
 
     def _values(
         self, body: str, words: Sequence[str], *, cut: bool
@@ -311,7 +311,7 @@ _SCALES = {"": KB, "k": KB, "m": KB**2, "g": KB**3}
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class IozoneCommand:
     """``tests`` are places in GROUPS, None: none was selected, so all.  ``counts`` are the numbers
     of processes, in their order; ``sizes`` and ``records`` are bytes."""
 
@@ -327,7 +327,7 @@ class Command:
         return "ops" if "O" in self.flags else "us" if "N" in self.flags else "kB"
 
 
-def command(text: str) -> Command | None:
+def command(text: str) -> IozoneCommand | None:
     """The command, or None where it cannot be understood: a hand has been at it."""
     options = list(_options(text.split()[:_MOST_WORDS]))
     values: dict[str, list[str]] = {}
@@ -345,7 +345,7 @@ def command(text: str) -> Command | None:
     if numbers["l"] or numbers["u"]:
         low, high = (numbers["l"] or [1])[-1], (numbers["u"] or [0])[-1]
         counts = tuple(range(low, min(max(low, high), low + 1000) + 1))
-    return Command(
+    return IozoneCommand(
         tests if numbers["i"] else None,
         counts,
         tuple(map(_bytes, values.get("s", []))),
@@ -415,7 +415,7 @@ def head_of(lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[:_LONGEST_OF_HEAD].strip() for line in lines[-_MOST:] if line.strip())
 
 
-def unit_of(head: Sequence[str], told: Command | None) -> tuple[str, tuple[Doubt, ...]]:
+def unit_of(head: Sequence[str], told: IozoneCommand | None) -> tuple[str, tuple[Doubt, ...]]:
     """``kB``, ``ops`` or ``us`` of the single-stream table; kB with a doubt where nothing says."""
     found = {unit for line in head for pattern, unit in _UNITS if pattern.fullmatch(line)}
     if len(found) == 1:
@@ -508,7 +508,7 @@ _HUNDREDTH = 0.0101
 
 
 @dataclass(slots=True)
-class Block:
+class IozoneBlock:
     """One operation, in the printed ``unit`` (``kB`` or ``ops``); ``size`` and ``record`` in
     bytes.  ``parts`` are Parent, Min, Max, Avg, xfer, cpu (percent); ``processes`` are (xfer,
     throughput) of each."""
@@ -546,7 +546,7 @@ def sees(line: str) -> bool:
 
 def blocks(
     lines: Iterable[tuple[int, str]], raw: str, sizes: tuple[int, int], *, whole: bool
-) -> tuple[Block, ...]:
+) -> tuple[IozoneBlock, ...]:
     """Every operation in the numbered lines.  ``sizes`` (file, record; bytes, 0 unknown) are the
     head's, where no line says what each process writes.
 
@@ -554,7 +554,7 @@ def blocks(
     children and parent see (a log that was searched for these lines) that is enough.  Raises
     FormatError with the line for what does not add up.
     """
-    found: list[Block] = []
+    found: list[IozoneBlock] = []
     for number, line in lines:
         if not _MINE.match(line):
             continue
@@ -570,7 +570,7 @@ def blocks(
     return tuple(found)
 
 
-def _check(found: list[Block], raw: str, *, whole: bool) -> None:
+def _check(found: list[IozoneBlock], raw: str, *, whole: bool) -> None:
     excerpt = not any(each.parts.keys() - {"Parent"} for each in found)
     if found and not found[-1].whole and not whole and not excerpt:
         found.pop()
@@ -586,7 +586,7 @@ def _check(found: list[Block], raw: str, *, whole: bool) -> None:
         raise FormatError(f"{raw}: line {found[-1].line}: one run has a test twice", advice=_AGAIN)
 
 
-def _line(found: list[Block], line: str, sizes: tuple[int, int], at: tuple[int, str]) -> bool:
+def _line(found: list[IozoneBlock], line: str, sizes: tuple[int, int], at: tuple[int, str]) -> bool:
     """Adds what the line says; whether it is a line of a block at all."""
     number, place = at
     if match := _SEES.fullmatch(line):
@@ -615,14 +615,14 @@ def _unit(text: str) -> str:
 
 
 def _seen(
-    found: list[Block], match: re.Match[str], sizes: tuple[int, int], number: int, place: str
+    found: list[IozoneBlock], match: re.Match[str], sizes: tuple[int, int], number: int, place: str
 ) -> None:
     who, count, workers, value, unit = match.groups()
     operation = OPERATIONS.get(" ".join(workers.split()))
     if operation is None or not int(count):
         raise FormatError(f"{place}: {count} {workers!r}: no test of IOzone known here")
     if who == "Children":
-        found.append(Block(operation, int(count), float(value), _unit(unit), *sizes, number))
+        found.append(IozoneBlock(operation, int(count), float(value), _unit(unit), *sizes, number))
         return
     block = _last(found, "Parent", unit, place)
     if (block.operation, block.workers) != (operation, int(count)):
@@ -630,14 +630,14 @@ def _seen(
     _part(found, "Parent", float(value), unit, place)
 
 
-def _part(found: list[Block], name: str, value: float, unit: str, place: str) -> None:
+def _part(found: list[IozoneBlock], name: str, value: float, unit: str, place: str) -> None:
     block = _last(found, name, unit, place)
     if name in block.parts:
         raise FormatError(f"{place}: {name} of {block.operation} is there twice", advice=_AGAIN)
     block.parts[name] = value
 
 
-def _last(found: list[Block], name: str, unit: str, place: str) -> Block:
+def _last(found: list[IozoneBlock], name: str, unit: str, place: str) -> IozoneBlock:
     if not found:
         raise FormatError(f"{place}: {name} without what the children see", advice=_AGAIN)
     if unit and _unit(unit) != found[-1].unit:
@@ -653,7 +653,7 @@ def _share_is(wall: float, used: float, share: float) -> bool:
     return low - _HUNDREDTH <= share <= high + _HUNDREDTH
 
 
-def _contradictions(block: Block) -> Iterator[str]:
+def _contradictions(block: IozoneBlock) -> Iterator[str]:
     parts, total, count = block.parts, block.children, block.workers
     if "Avg" in parts and abs(parts["Avg"] * count - total) > block.slack:
         yield f"{count} times the mean of {parts['Avg']} is not {total}"
@@ -670,7 +670,7 @@ def _contradictions(block: Block) -> Iterator[str]:
             yield f"the fastest of its processes is not at {parts['Max']}"
 
 
-def _extremes(block: Block, least: float, most: float) -> Iterator[str]:
+def _extremes(block: IozoneBlock, least: float, most: float) -> Iterator[str]:
     """What the slowest and the fastest leave for the others must be theirs."""
     total, others, slack = block.children, block.workers - 1, block.slack
     if block.starved:

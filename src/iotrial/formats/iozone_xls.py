@@ -19,7 +19,7 @@ import struct
 from collections.abc import Iterator, Mapping
 
 from iotrial.errors import FormatError
-from iotrial.formats.iozone import REPORTS, TESTS, Report, Source, of_report
+from iotrial.formats.iozone import REPORTS, TESTS, IozoneReport, IozoneSource, of_report
 from iotrial.formats.iozone_tables import command
 from iotrial.model.recording import Buffer, Recording
 
@@ -40,7 +40,7 @@ Sheet = dict[int, dict[int, Cell]]
 
 
 class _IozoneXls:
-    """See :class:`iotrial.model.recording.Format` for what each part promises."""
+    """See :class:`iotrial.model.recording.RecordingFormat` for what each part promises."""
 
     name = "iozone-xls"
     title = "IOzone, spreadsheet (-b)"
@@ -61,7 +61,7 @@ class _IozoneXls:
         if told is None:
             raise FormatError(f"{raw}: row 1: no command line of IOzone", advice=_AGAIN)
         known = (told.unit, ())
-        found = tuple(of_report(Source(raw), _report(sheet, raw), told, known))
+        found = tuple(of_report(IozoneSource(raw), _report(sheet, raw), told, known))
         if not any(each.measurements for each in found):
             raise FormatError(f"{raw}: no result of IOzone in {len(sheet)} rows", advice=_AGAIN)
         return found
@@ -108,8 +108,8 @@ def _cell(kind: int, content: bytes, place: str) -> Cell:
     return value
 
 
-def _report(sheet: Sheet, raw: str) -> Report:
-    found = Report(line=1)
+def _report(sheet: Sheet, raw: str) -> IozoneReport:
+    found = IozoneReport(line=1)
     mode, operation, records = "", "", dict[int, float]()
     into = found.rates
     for row, cells in sheet.items():
@@ -170,7 +170,7 @@ def _whole(value: float, place: str) -> float:
     return value
 
 
-def _test(found: Report, text: str, cells: Mapping[int, Cell], place: str) -> None:
+def _test(found: IozoneReport, text: str, cells: Mapping[int, Cell], place: str) -> None:
     if match := _RECORD.fullmatch(text):
         found.record = int(match[1]) * 1024
     elif text.startswith("Output is in "):

@@ -23,10 +23,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FormatError
-from iotrial.formats.iperf3_json import Flow, documents, doubts_of, measured
+from iotrial.formats.iperf3_json import Iperf3Flow, documents, doubts_of, measured
 from iotrial.formats.text import text_of, the_one
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt
 
 _NEW = re.compile(r"(?:^|\s)(?:Connecting to host .+, port \d+|Accepted connection from )")
@@ -163,7 +163,7 @@ def _recording(test: _Test, raw: str) -> Recording:
     )
 
 
-def _workload(test: _Test, flows: Sequence[Flow], protocol: str, udp: bool) -> str:  # noqa: FBT001
+def _workload(test: _Test, flows: Sequence[Iperf3Flow], protocol: str, udp: bool) -> str:  # noqa: FBT001
     name = protocol or ("udp" if udp else "tcp")
     if len(flows) > 1:
         return f"{name}-bidir"
@@ -266,7 +266,9 @@ def _cpu(test: _Test) -> tuple[tuple[str, float], ...]:
 # Flows.
 
 
-def _flows(test: _Test, rows: Sequence[_Row], raw: str, doubts: list[Doubt]) -> Iterator[Flow]:
+def _flows(
+    test: _Test, rows: Sequence[_Row], raw: str, doubts: list[Doubt]
+) -> Iterator[Iperf3Flow]:
     ways = list(dict.fromkeys(row.way for row in rows if row.final))
     if len(ways) > 1 and "" in ways:
         raise FormatError(f"{raw}: line {test.line}: some lines say a role and some do not")
@@ -300,7 +302,7 @@ def _sends(test: _Test, rows: Sequence[_Row], raw: str, doubts: list[Doubt]) -> 
     return not server
 
 
-def _flow(test: _Test, rows: Sequence[_Row], sends: bool, raw: str) -> Flow:  # noqa: FBT001
+def _flow(test: _Test, rows: Sequence[_Row], sends: bool, raw: str) -> Iperf3Flow:  # noqa: FBT001
     server = test.has(r"Accepted connection from ")
     sent, received = (_sum(rows, role, raw) for role in ("sender", "receiver"))
     both = _sum(rows, "", raw)
@@ -319,7 +321,7 @@ def _flow(test: _Test, rows: Sequence[_Row], sends: bool, raw: str) -> Flow:  # 
     losses = both or received
     streams = [row for row in rows if row.final and row.id != "SUM"]
     role = ours.role if ours else ""
-    return Flow(
+    return Iperf3Flow(
         sends=sends,
         sent=rate if sends else (there.rate if there and not server else None),
         received=rate if not sends else (there.rate if there and not server else None),
@@ -379,7 +381,7 @@ _WORDS = re.compile(
 )
 
 
-class Iperf3:
+class Iperf3Format:
     """The plugin."""
 
     name = "iperf3"
@@ -399,9 +401,9 @@ class Iperf3:
         return tests(text, raw)
 
 
-FORMAT = Iperf3()
+FORMAT = Iperf3Format()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The one test in ``data``.  Raises :class:`~iotrial.errors.FormatError`, also for several."""
     return the_one(FORMAT.read(data, raw), raw, "tests of iperf3")

@@ -159,7 +159,7 @@ LOST = 0.001
 
 
 @dataclass(frozen=True, slots=True)
-class Flow:
+class Iperf3Flow:
     """One direction of a test.  ``sends``: from this host.  ``sent`` and ``received`` in bytes/s
     as the two ends counted, ``moved`` in bytes as this host did; None is not known.  ``streams``
     are bytes/s of each stream as this host counted."""
@@ -196,7 +196,7 @@ class Flow:
 
 
 def measured(
-    flows: Sequence[Flow], cpu: Sequence[tuple[str, float]], raw: str
+    flows: Sequence[Iperf3Flow], cpu: Sequence[tuple[str, float]], raw: str
 ) -> tuple[Measurement, ...]:
     """The trial's own numbers, then each stream's where there are several."""
     found = [each for flow in flows for each in _of(flow, raw)]
@@ -211,7 +211,7 @@ def measured(
     return tuple(found)
 
 
-def _of(flow: Flow, raw: str) -> Iterator[Measurement]:
+def _of(flow: Iperf3Flow, raw: str) -> Iterator[Measurement]:
     values = {
         "bw": flow.here,
         "bw.received" if flow.sends else "bw.sent": flow.there,
@@ -226,7 +226,7 @@ def _of(flow: Flow, raw: str) -> Iterator[Measurement]:
             yield of_metric(name, float(value), raw)
 
 
-def doubts_of(flows: Sequence[Flow], *, tcp: bool) -> Iterator[Doubt]:
+def doubts_of(flows: Sequence[Iperf3Flow], *, tcp: bool) -> Iterator[Doubt]:
     """What to hold against a test, from its own numbers."""
     for flow in flows:
         if flow.here is not None and flow.here <= 0:
@@ -344,7 +344,9 @@ def _treatment(settings: Record, start: Record, end: Record) -> Treatment:
     return tuple((name, shown(value)) for name, value in found)
 
 
-def _flows(document: Record, end: Record, place: str, doubts: list[Doubt]) -> tuple[Flow, ...]:
+def _flows(
+    document: Record, end: Record, place: str, doubts: list[Doubt]
+) -> tuple[Iperf3Flow, ...]:
     if not _sums(end, place):
         return ()
     sends = _sends(document, end, place, doubts)
@@ -397,7 +399,7 @@ def _told(document: Record, end: Record, settings: Record, place: str) -> list[b
     return found
 
 
-def _flow(end: Record, suffix: str, sends: bool, place: str) -> Flow | None:  # noqa: FBT001
+def _flow(end: Record, suffix: str, sends: bool, place: str) -> Iperf3Flow | None:  # noqa: FBT001
     sent, received, both = (
         end.get(f"{name}{suffix}") for name in ("sum_sent", "sum_received", "sum")
     )
@@ -416,7 +418,7 @@ def _flow(end: Record, suffix: str, sends: bool, place: str) -> Flow | None:  # 
         for name, record in records.items()
         if name != "sum" or len(records) == 1  # beside the others its two halves do not match
     }
-    flow = Flow(sends, rates.get("sum_sent", rates.get("sum")), rates.get("sum_received"))
+    flow = Iperf3Flow(sends, rates.get("sum_sent", rates.get("sum")), rates.get("sum_received"))
     ours = records.get("sum_sent" if sends else "sum_received", records.get("sum", {}))
     flow = replace(flow, moved=_number(ours, "bytes", place) if ours else None)
     if "retransmits" in records.get("sum_sent", {}):
@@ -483,8 +485,8 @@ def _streams(end: Record, place: str) -> list[dict[str, Record]]:
 
 
 def _with_streams(
-    flow: Flow, streams: list[dict[str, Record]], end: Record, place: str, *, alone: bool
-) -> Flow:
+    flow: Iperf3Flow, streams: list[dict[str, Record]], end: Record, place: str, *, alone: bool
+) -> Iperf3Flow:
     """The flow with its streams; sums must be their sums."""
     mine = [each for each in streams if alone or _goes_out(each) is flow.sends]
     suffix = "_bidir_reverse" if not alone and _is_reverse(end, flow, place) else ""
@@ -510,7 +512,7 @@ def _goes_out(stream: Mapping[str, Record]) -> bool | None:
     return told[0] if told and isinstance(told[0], bool) else None
 
 
-def _is_reverse(end: Record, flow: Flow, place: str) -> bool:
+def _is_reverse(end: Record, flow: Iperf3Flow, place: str) -> bool:
     """Whether this flow's sums are the ones called reverse."""
     record = end.get("sum_sent_bidir_reverse", end.get("sum_bidir_reverse", {}))
     ours = mapping(record, place)
@@ -534,8 +536,8 @@ def _same_sum(total: Record, parts: Sequence[Record], quantity: str, place: str)
 
 
 def _with_intervals(
-    flow: Flow, intervals: Sequence[object], place: str, doubts: list[Doubt]
-) -> Flow:
+    flow: Iperf3Flow, intervals: Sequence[object], place: str, doubts: list[Doubt]
+) -> Iperf3Flow:
     """Intervals are what this host counted: before 3.2 the only count of received datagrams."""
     sums = [_interval(each) for each in intervals]
     if any(sums) and None in sums:
@@ -558,7 +560,7 @@ _FAR, _LARGEST = 1e11, 1e30  # seconds since the epoch; any number
 _SLACK = 0.03  # what the last moments between a report and the end may hold
 
 
-def _without_there(flow: Flow) -> Flow:
+def _without_there(flow: Iperf3Flow) -> Iperf3Flow:
     if flow.sends:
         return replace(flow, received=None)
     return replace(flow, sent=None, retransmits=None)

@@ -24,7 +24,7 @@ from iotrial.errors import FormatError
 from iotrial.formats.text import text_of, the_one
 from iotrial.model.measurement import of_metric
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt, Treatment
 
 _BEGINS = re.compile(r"mdtest-(\S+) was launched with (\d+) total task\(s\) on (\d+) node")
@@ -55,7 +55,7 @@ class _Run:
     rates: dict[str, tuple[float, float, float, float]] = field(default_factory=dict)
 
 
-class Mdtest:
+class MdtestFormat:
     """The plugin."""
 
     name = "mdtest"
@@ -74,10 +74,10 @@ class Mdtest:
         return tuple(found)
 
 
-FORMAT = Mdtest()
+FORMAT = MdtestFormat()
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """The one iteration in ``data``.  Raises :class:`~iotrial.errors.FormatError`, also for
     several."""
     return the_one(FORMAT.read(data, raw), raw, "iterations of mdtest")

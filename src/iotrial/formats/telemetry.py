@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from iotrial.model.results import Strain, StrainKind
-from iotrial.model.tool import Course
+from iotrial.model.results import ResourceUsage, StrainKind
+from iotrial.model.tool import RateSeries
 
 SECTOR = 512
 _SHORT = 0.5
 """Of the usual step: the last sample is taken when the load ends, at an odd time."""
 
 
-def course(data: bytes) -> Course | None:
+def course(data: bytes) -> RateSeries | None:
     """From the beginning of the load, ramp time included; None where there are no two samples of
     a device, or a line is torn."""
     try:
@@ -47,7 +47,7 @@ def course(data: bytes) -> Course | None:
         return None
     kept = apart > _SHORT * step
     rates = np.diff([sectors for _, sectors in rows])[kept] * SECTOR / apart[kept]
-    return Course(step, tuple(rates.tolist()), "the device's bytes")
+    return RateSeries(step, tuple(rates.tolist()), "the device's bytes")
 
 
 _T = re.compile(rb'^\{"t":([0-9.]+)')
@@ -59,7 +59,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Hung:
+class DiskAdapter:
     """What a disk hangs on, as far as it is counted: the name of its adapter ('': none), and what
     that carries in bytes per second (0: not known)."""
 
@@ -68,7 +68,7 @@ class Hung:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TelemetryRange:
     """What is known of one part of a host: its name, the ``first`` and ``last`` line of its
     telemetry in the time measured, its ``device`` ('': remote), the disks below it and what they
     hang on, how many I/Os each disk takes (``limits``), what its interfaces carry (``nics``)."""
@@ -77,7 +77,7 @@ class Told:
     device: str
     first: Row
     last: Row
-    ways: Mapping[str, Hung] = field(default_factory=dict)
+    ways: Mapping[str, DiskAdapter] = field(default_factory=dict)
     limits: Mapping[str, int] = field(default_factory=dict)
     nics: Mapping[str, float] = field(default_factory=dict)
 
@@ -109,11 +109,11 @@ def limits(data: bytes, queues: Mapping[str, int]) -> dict[str, int]:
     return found
 
 
-def strains(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+def strains(host: str, told: Sequence[TelemetryRange]) -> Iterator[ResourceUsage]:
     """Everything of one host, whose parts these are."""
     yield from _processors(host, told)
     yield from _links(host, told)
-    disks: dict[str, tuple[Strain, Hung]] = {}
+    disks: dict[str, tuple[ResourceUsage, DiskAdapter]] = {}
     for each in told:
         if not each.device:
             continue
@@ -124,19 +124,19 @@ def strains(host: str, told: Sequence[Told]) -> Iterator[Strain]:
         for name in paths:
             if path := _device(host, each, name, "path"):
                 yield path
-                disks[name] = path, each.ways.get(name, Hung())
+                disks[name] = path, each.ways.get(name, DiskAdapter())
         if whole and not paths:
-            disks[each.device] = whole, each.ways.get(each.device, Hung())
+            disks[each.device] = whole, each.ways.get(each.device, DiskAdapter())
     yield from _adapters(host, disks)
 
 
-def _processors(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+def _processors(host: str, told: Sequence[TelemetryRange]) -> Iterator[ResourceUsage]:
     for each in told:
         old, new = each.first.get("cpu", {}), each.last.get("cpu", {})
         spent = {name: new[name] - old.get(name, 0) for name in new} if old else {}
         if (whole := sum(spent.values())) <= 0:
             continue
-        yield Strain(
+        yield ResourceUsage(
             host,
             "cpu",
             "all",
@@ -148,7 +148,9 @@ def _processors(host: str, told: Sequence[Told]) -> Iterator[Strain]:
     for each in told:
         if most := _busiest(each.first.get("cores", {}), each.last.get("cores", {})):
             name, busy, interrupted = most
-            yield Strain(host, "core", name, busy=_round(busy), interrupts=_round(interrupted))
+            yield ResourceUsage(
+                host, "core", name, busy=_round(busy), interrupts=_round(interrupted)
+            )
             break
 
 
@@ -168,7 +170,7 @@ def _busiest(
     return most[2], most[0], most[1]
 
 
-def _links(host: str, told: Sequence[Told]) -> Iterator[Strain]:
+def _links(host: str, told: Sequence[TelemetryRange]) -> Iterator[ResourceUsage]:
     for each in told:
         old, new = each.first.get("nics", {}), each.last.get("nics", {})
         span = each.last["t"] - each.first["t"]
@@ -179,10 +181,10 @@ def _links(host: str, told: Sequence[Told]) -> Iterator[Strain]:
             came, went = (round(way, 1) for way in moved)
             speed = each.nics.get(name, 0.0)
             busy = _round(max(moved) / speed) if speed else None
-            yield Strain(host, "nic", name, busy=busy, came=came, went=went)
+            yield ResourceUsage(host, "nic", name, busy=busy, came=came, went=went)
 
 
-def _device(host: str, told: Told, name: str, kind: StrainKind) -> Strain | None:
+def _device(host: str, told: TelemetryRange, name: str, kind: StrainKind) -> ResourceUsage | None:
     old, new = (_counters(row, name, kind) for row in (told.first, told.last))
     span = told.last["t"] - told.first["t"]
     if not old or not new:
@@ -190,7 +192,7 @@ def _device(host: str, told: Told, name: str, kind: StrainKind) -> Strain | None
     grown = {key: max(0, new[key] - old.get(key, 0)) for key in new}
     done = grown.get("reads", 0) + grown.get("writes", 0)
     waited = (grown.get("read_ms", 0) + grown.get("write_ms", 0)) / 1000
-    return Strain(
+    return ResourceUsage(
         host,
         kind,
         name,
@@ -210,7 +212,9 @@ def _counters(row: Row, name: str, kind: StrainKind) -> Mapping[str, int]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _adapters(host: str, disks: Mapping[str, tuple[Strain, Hung]]) -> Iterator[Strain]:
+def _adapters(
+    host: str, disks: Mapping[str, tuple[ResourceUsage, DiskAdapter]]
+) -> Iterator[ResourceUsage]:
     """What went through each adapter: the sum over its disks, each once."""
     for adapter in dict.fromkeys(hung.adapter for _, hung in disks.values() if hung.adapter):
         mine = [strain for strain, hung in disks.values() if hung.adapter == adapter]
@@ -218,7 +222,7 @@ def _adapters(host: str, disks: Mapping[str, tuple[Strain, Hung]]) -> Iterator[S
             sum(column) for column in zip(*((s.ios, s.came, s.went) for s in mine), strict=True)
         )
         speed = next(hung.speed for _, hung in disks.values() if hung.adapter == adapter)
-        yield Strain(
+        yield ResourceUsage(
             host,
             "adapter",
             adapter,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from iotrial.errors import FormatError
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 
 LARGEST = 256 * 2**20
 """A summary of runs is a few KiB.  What is larger is a log of every I/O, or something else."""
@@ -53,9 +53,9 @@ def text_of(data: Buffer, raw: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def the_one(found: Sequence[Recording], raw: str, what: str) -> Parsed:
+def the_one(found: Sequence[Recording], raw: str, what: str) -> ParsedOutput:
     """What the one of ``found`` measured.  Raises FormatError for several ``what``: nobody could
     tell which is meant."""
     if len(found) != 1:
         raise FormatError(f"{raw}: {len(found)} {what}; one is wanted")
-    return Parsed(found[0].measurements, found[0].doubts)
+    return ParsedOutput(found[0].measurements, found[0].doubts)

@@ -1,8 +1,8 @@
 """What is said to the agent on the far side of an SSH host, and what its answers mean.
 
 Pure: text and bytes.  The agent (``agent.sh``, behind ``picks.sh``) is a POSIX shell that reads
-requests from its stdin.  A :class:`Request` is a few calls of its functions.  Every word in one is
-quoted by ``shlex.quote`` or is base64.
+requests from its stdin.  A :class:`AgentRequest` is a few calls of its functions.  Every word in
+one is quoted by ``shlex.quote`` or is base64.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from iotrial.errors import FileRefused
 from iotrial.hosts import bounds
 from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.steps import code_of
-from iotrial.model.host import Completed
-from iotrial.model.step import Act, Answer, Hold, Look, Step, spoken
+from iotrial.model.host import CompletedCommand
+from iotrial.model.step import Change, Ensure, Read, Step, StepResult, spoken
 
 T = TypeVar("T")
 
@@ -43,7 +43,7 @@ _AT_ONCE = 1000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class Answers(Protocol):
+class ResponseReader(Protocol):
     """Where answers are read from."""
 
     def line(self) -> bytes:
@@ -58,12 +58,12 @@ class Answers(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Generic[T]):
+class AgentRequest(Generic[T]):
     """One round trip: ``text`` for the agent, and what makes a value of its answer, which comes
     ``within`` so many seconds or not at all."""
 
     text: str
-    parse: Callable[[Answers], T]
+    parse: Callable[[ResponseReader], T]
     within: float = PATIENCE
 
 
@@ -93,7 +93,7 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def text_of(answers: Answers) -> tuple[int, bytes]:
+def text_of(answers: ResponseReader) -> tuple[int, bytes]:
     """One text: its status and its words."""
     status, length = answers.line().split()
     words = answers.exactly(int(length))
@@ -101,7 +101,7 @@ def text_of(answers: Answers) -> tuple[int, bytes]:
     return int(status), words
 
 
-def bytes_of(answers: Answers) -> bytes:
+def bytes_of(answers: ResponseReader) -> bytes:
     return base64.b64decode(answers.line())
 
 
@@ -114,36 +114,36 @@ def exit_of(status: int) -> int:
 # -- files and commands ---------------------------------------------------------------------------
 
 
-def read(host: str, path: str) -> Request[bytes]:
-    def parse(answers: Answers) -> bytes:
+def read(host: str, path: str) -> AgentRequest[bytes]:
+    def parse(answers: ResponseReader) -> bytes:
         found = answers.line()
         _check(host, "read", path, answers)
         return base64.b64decode(found)
 
-    return Request(said("show", path), parse)
+    return AgentRequest(said("show", path), parse)
 
 
-def names(host: str, path: str) -> Request[list[str]]:
-    def parse(answers: Answers) -> list[str]:
+def names(host: str, path: str) -> AgentRequest[list[str]]:
+    def parse(answers: ResponseReader) -> list[str]:
         _check(host, "list", path, answers)
         found = answers.until(b"//\n").removeprefix(b"/")
         if found.count(b"/") >= bounds.NAMES_MOST:
             raise bounds.too_many(host, path)
         return sorted(map(os.fsdecode, found.split(b"/"))) if found else []
 
-    return Request(said("names", path), parse)
+    return AgentRequest(said("names", path), parse)
 
 
-def change(host: str, act: str, path: str, call: str) -> Request[None]:
+def change(host: str, act: str, path: str, call: str) -> AgentRequest[None]:
     """``call`` (:func:`written`, :func:`saved` …) as a request of its own."""
 
-    def parse(answers: Answers) -> None:
+    def parse(answers: ResponseReader) -> None:
         _check(host, act, path, answers)
 
-    return Request(f"did {call}", parse)
+    return AgentRequest(f"did {call}", parse)
 
 
-def _check(host: str, act: str, path: str, answers: Answers) -> None:
+def _check(host: str, act: str, path: str, answers: ResponseReader) -> None:
     status, words = text_of(answers)
     if status:
         raise FileRefused(host, act, path, code_of(os.fsdecode(words)))
@@ -167,18 +167,20 @@ def removed(path: str) -> str:
     return said("drop", path)
 
 
-def run(argv: Sequence[str], stdin: bytes, timeout: float) -> Request[tuple[Completed, int]]:
+def run(
+    argv: Sequence[str], stdin: bytes, timeout: float
+) -> AgentRequest[tuple[CompletedCommand, int]]:
     """What the command said; or how many bytes it said, where that is more than is taken."""
 
-    def parse(answers: Answers) -> tuple[Completed, int]:
+    def parse(answers: ResponseReader) -> tuple[CompletedCommand, int]:
         status, length = text_of(answers)
-        done = Completed(tuple(argv), exit_of(status), bytes_of(answers), bytes_of(answers))
+        done = CompletedCommand(tuple(argv), exit_of(status), bytes_of(answers), bytes_of(answers))
         return done, int(length or 0)
 
     # timeout(1) takes 0 for never.
     within = f"{max(timeout, 0.001):.3f}"
     text = said("ran", _base64(stdin), ANSWER_MOST, within, *argv)
-    return Request(text, parse, timeout + PATIENCE)
+    return AgentRequest(text, parse, timeout + PATIENCE)
 
 
 def marks(former: Iterable[str], environment: Mapping[str, str]) -> str:
@@ -194,13 +196,13 @@ def marks(former: Iterable[str], environment: Mapping[str, str]) -> str:
 # -- steps ----------------------------------------------------------------------------------------
 
 
-def batch(host: str, steps: Sequence[Step], sign: bytes) -> Request[tuple[Answer, ...]]:
+def batch(host: str, steps: Sequence[Step], sign: bytes) -> AgentRequest[tuple[StepResult, ...]]:
     """As :meth:`~iotrial.model.host.Host.batch` says.  ``sign`` parts one file from the next."""
     runs = [list(run) for _, run in itertools.groupby(steps, _is_plain)]
     parts = [run[i : i + _AT_ONCE] for run in runs for i in range(0, len(run), _AT_ONCE)]
 
-    def parse(answers: Answers) -> tuple[Answer, ...]:
-        found: list[Answer] = []
+    def parse(answers: ResponseReader) -> tuple[StepResult, ...]:
+        found: list[StepResult] = []
         for part in parts:
             if _is_plain(part[0]):
                 found += _looked(host, [step.probe.path for step in part], sign, answers)
@@ -209,22 +211,25 @@ def batch(host: str, steps: Sequence[Step], sign: bytes) -> Request[tuple[Answer
         return tuple(found)
 
     commands = sum(
-        bool(step.probe.argv) + (len(step.acts) if isinstance(step, Hold) else 0) for step in steps
+        bool(step.probe.argv) + (len(step.acts) if isinstance(step, Ensure) else 0)
+        for step in steps
     )
     text = "\n".join(_looks(part) if _is_plain(part[0]) else _steps(part) for part in parts)
-    return Request(text, parse, PATIENCE + ACT_WITHIN * commands)
+    return AgentRequest(text, parse, PATIENCE + ACT_WITHIN * commands)
 
 
 def _is_plain(step: Step) -> bool:
     """A look at a file that cat(1) would name as it is: many of them are one process."""
-    return isinstance(step, Look) and bool(_PLAIN.fullmatch(step.probe.path))
+    return isinstance(step, Read) and bool(_PLAIN.fullmatch(step.probe.path))
 
 
 def _looks(steps: Sequence[Step]) -> str:
     return " ".join(["looks", *(f'{step.probe.path} "$SIGN"' for step in steps)])
 
 
-def _looked(host: str, paths: Sequence[str], sign: bytes, answers: Answers) -> list[Answer]:
+def _looked(
+    host: str, paths: Sequence[str], sign: bytes, answers: ResponseReader
+) -> list[StepResult]:
     contents = [answers.until(sign) for _ in paths]
     _, words = text_of(answers)
     refused = {}
@@ -232,7 +237,7 @@ def _looked(host: str, paths: Sequence[str], sign: bytes, answers: Answers) -> l
         name, _, why = line.removeprefix("cat: ").rpartition(": ")
         refused[name.strip("'")] = why.encode()
     return [
-        _refusal(host, "read", path, (), refused[path]) if path in refused else Answer(content)
+        _refusal(host, "read", path, (), refused[path]) if path in refused else StepResult(content)
         for path, content in zip(paths, contents, strict=True)
     ]
 
@@ -243,7 +248,7 @@ def _steps(steps: Sequence[Step]) -> str:
 
 def _step(step: Step) -> str:
     head = f"FAILED=0 WHY=\n{_taken(step)}"
-    if isinstance(step, Look) or not step.acts:
+    if isinstance(step, Read) or not step.acts:
         return f"{head}\ntell"
     acts = " && ".join(
         f"FAILED={number} && {_act(act)}" for number, act in enumerate(step.acts, start=1)
@@ -254,7 +259,7 @@ def _step(step: Step) -> str:
 def _is_exact(step: Step) -> bool:
     """Whether what is read comes as base64, so that a NUL stays one.  Where the shell itself must
     pick, only ``whole`` needs that."""
-    return isinstance(step, Look) or step.probe.pick == "whole"
+    return isinstance(step, Read) or step.probe.pick == "whole"
 
 
 def _taken(step: Step) -> str:
@@ -264,7 +269,7 @@ def _taken(step: Step) -> str:
     return said(how, probe.path)
 
 
-def _differs(step: Hold) -> str:
+def _differs(step: Ensure) -> str:
     probe = step.probe
     absent, value = probe.absent, step.value
     if probe.pick == "whole":
@@ -274,7 +279,7 @@ def _differs(step: Hold) -> str:
     return said("differs", probe.pick, probe.key, absent, value)
 
 
-def _act(act: Act) -> str:
+def _act(act: Change) -> str:
     data = act.data.encode("utf-8", "surrogateescape")
     match act.kind:
         case "write":
@@ -287,28 +292,28 @@ def _act(act: Act) -> str:
             return said("perform", ACT_WITHIN, *act.argv)
 
 
-def _answer(host: str, step: Step, answers: Answers) -> Answer:
+def _answer(host: str, step: Step, answers: ResponseReader) -> StepResult:
     refused, raw = text_of(answers)
     failed, why = text_of(answers)
     probe = step.probe
     if not refused and _is_exact(step):
         raw = base64.b64decode(raw)
-    if isinstance(step, Look) and refused:
+    if isinstance(step, Read) and refused:
         return _refusal(host, "read", probe.path, probe.argv, raw)
-    if isinstance(step, Hold) and failed:
+    if isinstance(step, Ensure) and failed:
         act = step.acts[failed - 1]
         answer = _refusal(host, act.kind, act.path, act.argv, why)
-        return Answer(b"" if refused else raw, answer.errno, answer.complaint)
-    return Answer(b"" if refused else raw)
+        return StepResult(b"" if refused else raw, answer.errno, answer.complaint)
+    return StepResult(b"" if refused else raw)
 
 
-def _refusal(host: str, act: str, path: str, argv: Sequence[str], words: bytes) -> Answer:
+def _refusal(host: str, act: str, path: str, argv: Sequence[str], words: bytes) -> StepResult:
     """The last words of a command, or the errno of a file, as LocalHost says it."""
     complaint = words.decode("utf-8", "replace").strip()
     code = code_of(complaint)
     if argv:
-        return Answer(b"", code, f"`{spoken(argv)}`: {complaint}")
-    return Answer(b"", code, str(FileRefused(host, act, path, code)))
+        return StepResult(b"", code, f"`{spoken(argv)}`: {complaint}")
+    return StepResult(b"", code, str(FileRefused(host, act, path, code)))
 
 
 # -- loads ----------------------------------------------------------------------------------------

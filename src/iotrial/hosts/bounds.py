@@ -154,7 +154,7 @@ def _shut(pipe: IO[bytes]) -> None:
         pipe.close()
 
 
-class Complaints:
+class ErrorOutput:
     """What a process says on its stderr: read as it comes, of which the end is kept; a process
     that does not stop is ended."""
 

@@ -38,8 +38,8 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
-from iotrial.hosts.agent import Request, encoded, prelude, said, text_of
-from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, Complaints, converse, words
+from iotrial.hosts.agent import AgentRequest, encoded, prelude, said, text_of
+from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, ErrorOutput, converse, words
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.login import destination
 from iotrial.hosts.places import need_safe_above
@@ -217,7 +217,7 @@ class Connection:
         self._deadline = 0.0
         self._folder, self._alive = control_folder()
         self._ssh = self._master()
-        self._complaints = Complaints(self._ssh)
+        self._complaints = ErrorOutput(self._ssh)
         self._in, self._out = pipes(self._ssh)
         os.set_blocking(self._in.fileno(), False)
         try:
@@ -252,7 +252,7 @@ class Connection:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def ask(self, request: Request[T]) -> T:
+    def ask(self, request: AgentRequest[T]) -> T:
         """One round trip.  Raises what its parser raises, and HostUnreachable when there is no
         agent any more; then there never will be one on this connection."""
         self.check()

@@ -18,8 +18,8 @@ from iotrial.errors import FileRefused
 from iotrial.hosts.bounds import converse, held, listed, missing, not_ours, timed_out, whole
 from iotrial.hosts.process import LocalProcess, end_group, pause, watching
 from iotrial.hosts.steps import perform
-from iotrial.model.host import Completed
-from iotrial.model.step import Answer, Step
+from iotrial.model.host import CompletedCommand
+from iotrial.model.step import Step, StepResult
 
 NOT_FOUND = 127
 """What a shell answers for a program that is not installed (POSIX.1-2017, 2.8.2)."""
@@ -69,7 +69,9 @@ class LocalHost:
     def mark(self, environment: Mapping[str, str]) -> None:
         self._marks = dict(environment)
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         command = tuple(argv)
         try:
             process = subprocess.Popen(
@@ -90,7 +92,7 @@ class LocalHost:
             finally:
                 if process.returncode is None:
                     end_group(process.pid, signal.SIGKILL)
-        return Completed(command, process.returncode, stdout, stderr)
+        return CompletedCommand(command, process.returncode, stdout, stderr)
 
     def start(
         self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
@@ -159,7 +161,7 @@ class LocalHost:
         with _refusal(self.name, "list", path):
             return listed(self.name, path)
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         return perform(self, steps)
 
     def guard(self, argv: Sequence[str], *, every: float) -> AbstractContextManager[None]:
@@ -204,9 +206,9 @@ def _environment(more: Mapping[str, str]) -> dict[str, str]:
     return {**os.environ, "PATH": ":".join(path), **more}
 
 
-def _not_run(command: tuple[str, ...], error: OSError) -> Completed:
+def _not_run(command: tuple[str, ...], error: OSError) -> CompletedCommand:
     status = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-    return Completed(command, status, b"", f"{command[0]}: {error.strerror}\n".encode())
+    return CompletedCommand(command, status, b"", f"{command[0]}: {error.strerror}\n".encode())
 
 
 @contextmanager

@@ -31,7 +31,7 @@ STATE = "IOTRIAL_STATE"
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class StateFolders:
     """``lock`` is a file, ``journal`` and ``files`` are folders.  The lock lives where a reboot
     forgets it, the journal where a reboot does not."""
 
@@ -40,7 +40,7 @@ class Places:
     files: str
 
 
-def places(uid: int, environment: Mapping[str, str]) -> Places:
+def places(uid: int, environment: Mapping[str, str]) -> StateFolders:
     """The places of a user with this numeric id and environment.
 
     >>> places(0, {}).journal
@@ -66,15 +66,15 @@ def _state(uid: int, environment: Mapping[str, str]) -> str:
 
 
 @lru_cache
-def _below(volatile: str, lasting: str) -> Places:
-    return Places(
+def _below(volatile: str, lasting: str) -> StateFolders:
+    return StateFolders(
         lock=str(PurePosixPath(volatile, "lock")),
         journal=str(PurePosixPath(lasting, "journal.d")),
         files=str(PurePosixPath(lasting, "files")),
     )
 
 
-def state_places(host: Reader) -> Places:
+def state_places(host: Reader) -> StateFolders:
     """The places on this host: of its user's id and environment.
 
     Raises :class:`~iotrial.errors.HostError` where ``id -u`` does not answer with a number.
@@ -130,7 +130,7 @@ _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LinkStatus:
     """What stat(1) says of one path, links not followed."""
 
     owner: int
@@ -159,13 +159,15 @@ def need_safe_above(host: Reader, path: str) -> None:
     _check_above(host, above, _seen(host, above), _uid(host))
 
 
-def _check_above(host: Reader, above: Sequence[str], seen: Mapping[str, Seen], uid: int) -> None:
+def _check_above(
+    host: Reader, above: Sequence[str], seen: Mapping[str, LinkStatus], uid: int
+) -> None:
     for path in above:
         if path in seen and (why := above_ours(seen[path], uid)):
             raise _refusal(host, path, why)
 
 
-def not_ours(seen: Seen, uid: int, kind: str) -> str:
+def not_ours(seen: LinkStatus, uid: int, kind: str) -> str:
     """Why this is not a folder, or file, that only its owner can have written; '' where it is."""
     if not seen.kind.startswith(kind):
         return f"it is a {seen.kind}"
@@ -174,7 +176,7 @@ def not_ours(seen: Seen, uid: int, kind: str) -> str:
     return f"others may write it (mode {seen.mode:04o})" if seen.mode & _OTHERS else ""
 
 
-def above_ours(seen: Seen, uid: int) -> str:
+def above_ours(seen: LinkStatus, uid: int) -> str:
     """Why somebody else could put another thing in the place of what is in here, or ''."""
     if seen.owner not in (0, uid):
         return f"it belongs to user {seen.owner}, who could replace what is in it"
@@ -204,13 +206,13 @@ def _reals(host: Reader, folders: Sequence[str]) -> list[str]:
     return [each for each in found.text.splitlines() if each.startswith("/")]
 
 
-def _seen(host: Reader, paths: Sequence[str]) -> Mapping[str, Seen]:
+def _seen(host: Reader, paths: Sequence[str]) -> Mapping[str, LinkStatus]:
     if odd := [path for path in paths if "\n" in path]:
         raise _refusal(host, repr(odd[0]), "there is a line end in its name")
-    found: dict[str, Seen] = {}
+    found: dict[str, LinkStatus] = {}
     for line in host.run(["stat", "-c", _FORMAT, "--", *paths]).text.splitlines():
         owner, mode, kind, path = line.split("|", 3)
-        found[path] = Seen(int(owner), int(mode, 8), kind)
+        found[path] = LinkStatus(int(owner), int(mode, 8), kind)
     return found
 
 

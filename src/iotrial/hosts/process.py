@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import IO
 
 from iotrial.errors import HostError
-from iotrial.hosts.bounds import GREETING_MOST, Complaints
+from iotrial.hosts.bounds import GREETING_MOST, ErrorOutput
 
 
 def end_group(group: int, sign: signal.Signals) -> None:
@@ -159,7 +159,7 @@ def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
     else:
         return
     process.kill()
-    complaint = Complaints(process).last()
+    complaint = ErrorOutput(process).last()
     process.wait()
     why = complaint or said[-_SHOWN:].decode("utf-8", "replace").strip()
     raise HostError(

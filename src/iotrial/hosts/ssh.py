@@ -26,14 +26,14 @@ from typing import IO, NoReturn, Self, TypeVar
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts import agent
-from iotrial.hosts.agent import Request, encoded, exit_of, load, prelude, said, text_of
+from iotrial.hosts.agent import AgentRequest, encoded, exit_of, load, prelude, said, text_of
 from iotrial.hosts.bounds import (
     ADVICE,
     ANSWER_MOST,
     GREETING_MOST,
     LEFT_FREE,
     LEFT_MOST,
-    Complaints,
+    ErrorOutput,
     held,
     missing,
     not_ours,
@@ -45,8 +45,8 @@ from iotrial.hosts.connection import Connection, pipes
 from iotrial.hosts.places import places
 from iotrial.hosts.process import pause, readable, watching
 from iotrial.hosts.steps import code_of
-from iotrial.model.host import Completed
-from iotrial.model.step import Answer, Step
+from iotrial.model.host import CompletedCommand
+from iotrial.model.step import Step, StepResult
 from iotrial.units import format_bytes
 
 # -- what a load left ------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ LOOKS_EVERY = 16 << 20
 _STARTED, _NOT_MADE, _NOT_INSTALLED = 0, 1, 2
 
 
-class Told:
+class BufferedResponse:
     """Answers out of bytes that are here already.  Raises EOFError where they end too early."""
 
     def __init__(self, data: bytes | bytearray) -> None:
@@ -159,7 +159,7 @@ class Told:
         return taken
 
 
-class FarProcess:
+class RemoteProcess:
     """A load, once :meth:`start` was called, in a session over ``connection``.  What lies in
     ``folder``, the controller's, goes with the load; what the load left there comes back when it
     ended.  ``signalled`` signals the group of this number, gently or not.
@@ -189,7 +189,7 @@ class FarProcess:
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
-        self._complaints = Complaints(self._ssh)
+        self._complaints = ErrorOutput(self._ssh)
         # Beside what it becomes: a disk with room for that has room for this.
         self._left = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115 (closed with the session)
         self._came = 0
@@ -209,7 +209,7 @@ class FarProcess:
             self._in.close()
         deadline = time.monotonic() + STARTS_WITHIN
         while True:
-            told = Told(self._data)
+            told = BufferedResponse(self._data)
             try:
                 told.until(self._sign)  # behind what the login's files print
                 status, number = text_of(told)
@@ -438,7 +438,9 @@ class SSHHost:
 
     # -- commands ---------------------------------------------------------------------------------
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         began = time.monotonic()
         done, came = self._ask(agent.run(argv, stdin, timeout))
         if came:
@@ -455,11 +457,11 @@ class SSHHost:
 
     def start(
         self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
-    ) -> FarProcess:
+    ) -> RemoteProcess:
         """As the protocol says: what lies in ``folder`` goes there with the load, and what the
         load left comes back.  Raises :class:`~iotrial.errors.ToolMissing`."""
         self._connection.check()
-        process = FarProcess(
+        process = RemoteProcess(
             self.name,
             self._connection,
             folder=folder,
@@ -470,7 +472,7 @@ class SSHHost:
         return process
 
     def _signal(self, group: int, gently: bool) -> None:  # noqa: FBT001 (as Process.kill)
-        self._ask(Request(said("group", "TERM" if gently else "KILL", group), _nothing))
+        self._ask(AgentRequest(said("group", "TERM" if gently else "KILL", group), _nothing))
 
     # -- files ------------------------------------------------------------------------------------
 
@@ -492,7 +494,7 @@ class SSHHost:
     def list(self, path: str) -> list[str]:
         return self._ask(agent.names(self.name, path))
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         return self._ask(agent.batch(self.name, steps, self._connection.sign))
 
     # -- guard and lock ---------------------------------------------------------------------------
@@ -528,10 +530,12 @@ class SSHHost:
         finally:
             self._locks.discard(descriptor)
             with suppress(HostUnreachable):  # then it is free already
-                self._ask(Request(said("unlock", descriptor, path), _nothing))
+                self._ask(AgentRequest(said("unlock", descriptor, path), _nothing))
 
     def _take(self, descriptor: int, path: str) -> None:
-        status, words = self._ask(Request(said("lock", descriptor, path, self._purpose), text_of))
+        status, words = self._ask(
+            AgentRequest(said("lock", descriptor, path, self._purpose), text_of)
+        )
         if status == _HELD:
             raise held(self.name, path, words)
         self._check("lock", path, status, words)
@@ -556,10 +560,10 @@ class SSHHost:
 
     # -- requests ---------------------------------------------------------------------------------
 
-    def _ask(self, request: Request[T]) -> T:
+    def _ask(self, request: AgentRequest[T]) -> T:
         if self._unsaid:
             text = f"{self._unsaid}\n{request.text}"
-            request = Request(text, request.parse, request.within)
+            request = AgentRequest(text, request.parse, request.within)
             self._unsaid = ""
         return self._connection.ask(request)
 
@@ -572,9 +576,11 @@ class SSHHost:
         volatile = posixpath.dirname(there.lock)
         self._files = there.files
         sign = self._connection.sign.decode()
-        status, words = self._ask(Request(said("settle", volatile, there.files, sign), text_of))
+        status, words = self._ask(
+            AgentRequest(said("settle", volatile, there.files, sign), text_of)
+        )
         self._check("make", volatile, status, words)
 
 
-def _nothing(answers: agent.Answers) -> None:
+def _nothing(answers: agent.ResponseReader) -> None:
     text_of(answers)

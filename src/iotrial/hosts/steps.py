@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from iotrial.errors import FileRefused
-from iotrial.model.host import Completed, Host
-from iotrial.model.step import NOT_HERE, Act, Answer, Hold, Probe, Step, spoken
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.step import NOT_HERE, Change, Ensure, Probe, Step, StepResult, spoken
 
 _WORDS = {os.strerror(code): code for code in errno.errorcode}
 _ACT_WITHIN = 60.0
@@ -18,36 +18,36 @@ _ACT_WITHIN = 60.0
 
 
 def perform(
-    host: Host, steps: Sequence[Step], see: Callable[[Probe], Answer] | None = None
-) -> tuple[Answer, ...]:
+    host: Host, steps: Sequence[Step], see: Callable[[Probe], StepResult] | None = None
+) -> tuple[StepResult, ...]:
     """As :meth:`~iotrial.model.host.Host.batch` says.  ``see`` is what the host has instead of
     :func:`look`."""
     see = see or partial(look, host)
     return tuple([_perform(host, step, see(step.probe)) for step in steps])
 
 
-def _perform(host: Host, step: Step, seen: Answer) -> Answer:
+def _perform(host: Host, step: Step, seen: StepResult) -> StepResult:
     """A step whose probe has just answered ``seen``."""
-    if not isinstance(step, Hold) or reads(step.probe, seen) == step.value:
+    if not isinstance(step, Ensure) or reads(step.probe, seen) == step.value:
         return seen
     for act in step.acts:
         done = _act(host, act)
         if done.errno:
-            return Answer(seen.raw, done.errno, done.complaint)
-    return Answer(seen.raw)
+            return StepResult(seen.raw, done.errno, done.complaint)
+    return StepResult(seen.raw)
 
 
-def look(host: Host, probe: Probe) -> Answer:
+def look(host: Host, probe: Probe) -> StepResult:
     """What one probe reads."""
     if probe.argv:
         return _said(host.run(probe.argv, timeout=_ACT_WITHIN))
     try:
-        return Answer(host.read(probe.path))
+        return StepResult(host.read(probe.path))
     except FileRefused as refused:
-        return Answer(b"", refused.errno, str(refused))
+        return StepResult(b"", refused.errno, str(refused))
 
 
-def reads(probe: Probe, answer: Answer) -> str | None:
+def reads(probe: Probe, answer: StepResult) -> str | None:
     """The value that an answer to a Look shows; None where there is no such setting."""
     if answer.errno == 0:
         return probe.value(answer.raw)
@@ -72,13 +72,13 @@ def code_of(complaint: str) -> int:
     return _WORDS.get(last, errno.EIO)
 
 
-def _said(done: Completed) -> Answer:
+def _said(done: CompletedCommand) -> StepResult:
     if done.exit == 0:
-        return Answer(done.stdout)
-    return Answer(b"", code_of(done.complaint), f"`{spoken(done.argv)}`: {done.complaint}")
+        return StepResult(done.stdout)
+    return StepResult(b"", code_of(done.complaint), f"`{spoken(done.argv)}`: {done.complaint}")
 
 
-def _act(host: Host, act: Act) -> Answer:
+def _act(host: Host, act: Change) -> StepResult:
     try:
         match act.kind:
             case "write":
@@ -89,7 +89,7 @@ def _act(host: Host, act: Act) -> Answer:
                 host.remove(act.path)
             case "run":
                 done = _said(host.run(act.argv, timeout=_ACT_WITHIN))
-                return Answer(b"", done.errno, done.complaint)
+                return StepResult(b"", done.errno, done.complaint)
     except FileRefused as refused:
-        return Answer(b"", refused.errno, str(refused))
-    return Answer()
+        return StepResult(b"", refused.errno, str(refused))
+    return StepResult()

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from iotrial.judgement import noise
 from iotrial.judgement.diagnostics import diagnosed
-from iotrial.judgement.parts import Part, parts, responses
+from iotrial.judgement.parts import WorkloadFindings, parts, responses
 from iotrial.judgement.stages import judge_stages
-from iotrial.judgement.utilisation import Borne, HostRow, where
+from iotrial.judgement.utilisation import HostUtilisation, Utilisation, where
 from iotrial.judgement.utilisation import rows as host_rows
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -21,7 +21,7 @@ from iotrial.stats.paired import judge_recorded, opposites
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TrialCounts:
     """Trials by what became of them; ``missing`` are planned and not yet done."""
 
     planned: int
@@ -45,13 +45,13 @@ class Judged:
 
     results: Results
     comparison: Comparison
-    parts: tuple[Part, ...]
+    parts: tuple[WorkloadFindings, ...]
     responses: Mapping[str, str]
-    counts: Counts
-    hosts: tuple[HostRow, ...]
+    counts: TrialCounts
+    hosts: tuple[HostUtilisation, ...]
     block_hosts: tuple[HostEffect, ...]
-    utilisation: tuple[Borne, ...]
-    noise: tuple[noise.Part, ...] = ()
+    utilisation: tuple[Utilisation, ...]
+    noise: tuple[noise.WorkloadNoise, ...] = ()
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -96,7 +96,7 @@ def completed(results: Results, comparison: Comparison) -> Judged:
         comparison=comparison,
         parts=parts(results, comparison, answering),
         responses=answering,
-        counts=Counts(
+        counts=TrialCounts(
             len(results.records) + missing,
             states.count("valid"),
             states.count("invalid"),

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from iotrial.model.results import Results, Traces
-from iotrial.model.tool import Course
+from iotrial.model.results import Results, TrialTraces
+from iotrial.model.tool import RateSeries
 from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import cells
@@ -29,10 +29,10 @@ from iotrial.stats.noise import (
     LEVEL,
     TIMES,
     TOGETHER,
-    Effort,
-    Floor,
-    Length,
-    Spread,
+    NoiseFloor,
+    SampleSize,
+    StandardDeviation,
+    TrialLength,
     Warmup,
     advised,
     averaged,
@@ -133,7 +133,7 @@ _RATES = (".iops", ".bw")
 
 
 @dataclass(frozen=True, slots=True)
-class Trace:
+class RateTrace:
     """What the rate over time of one workload's trials says.
 
     ``what`` it is the rate of, ``points`` of ``step`` seconds a trial.  ``ramp`` and ``runtime``
@@ -158,24 +158,24 @@ class Trace:
     between: float | None = None
     within: float | None = None
     told: bool = False
-    length: Length | None = None
+    length: TrialLength | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkloadNoise:
     """One workload.  ``treatments`` and ``comparisons`` are those of the study the A/A study was
     made from, which ``efforts`` are for; ``options`` whether ramp_time and runtime are options of
     the workload; ``trace`` is None where no trial noted its rate over time."""
 
-    floor: Floor
+    floor: NoiseFloor
     treatments: int
     comparisons: int
-    efforts: tuple[Effort, ...]
+    efforts: tuple[SampleSize, ...]
     options: bool
-    trace: Trace | None
+    trace: RateTrace | None
 
 
-def noise(results: Results) -> tuple[Part, ...]:
+def noise(results: Results) -> tuple[WorkloadNoise, ...]:
     """Every workload of an A/A study whose noise shows; empty for any other study.
 
     Raises FormatError where a trial's log of rates is not one.
@@ -196,16 +196,16 @@ def noise(results: Results) -> tuple[Part, ...]:
             confidence=aa.of.decide.confidence,
         )
         traced = trace(results.traces, workload, records[floor.workload], (floor, needed))
-        found.append(Part(floor, many, asked, table, timed, traced))
+        found.append(WorkloadNoise(floor, many, asked, table, timed, traced))
     return tuple(found)
 
 
 def trace(
-    traces: Traces,
+    traces: TrialTraces,
     workload: Workload,
     records: Sequence[TrialRecord],
-    noise: tuple[Floor, float],
-) -> Trace | None:
+    noise: tuple[NoiseFloor, float],
+) -> RateTrace | None:
     """What the rates over time of a workload's trials say.  ``noise`` is their noise floor, and
     the standard deviation that is low enough."""
     floor, _ = noise
@@ -223,7 +223,7 @@ def trace(
     rest = [each for each in rest if len(each) >= FEWEST_POINTS]
     runtime = step * len(course)
     alone = step * late.points
-    told = Trace(
+    told = RateTrace(
         what=courses[0].what,
         points=len(course),
         step=step,
@@ -240,7 +240,7 @@ def trace(
     return _advised(told, rest, noise)
 
 
-def _advised(told: Trace, rest: Sequence[Floats], noise: tuple[Floor, float]) -> Trace:
+def _advised(told: RateTrace, rest: Sequence[Floats], noise: tuple[NoiseFloor, float]) -> RateTrace:
     floor, low = noise
     size = float(np.mean([len(each) for each in rest]))
     long_run = long_run_variance(rest)
@@ -271,7 +271,7 @@ def _advised(told: Trace, rest: Sequence[Floats], noise: tuple[Floor, float]) ->
     return dataclasses.replace(told, length=length)
 
 
-def _early(device: Sequence[Course], ramp: float) -> float:
+def _early(device: Sequence[RateSeries], ramp: float) -> float:
     """How much of the ramp time is needed, by the bytes of the device: what the tool leaves out,
     nobody else sees.  All of it, where the samples are too few to tell."""
     series = [np.array(course.values) for course in device]
@@ -289,15 +289,15 @@ def _relative(values: Floats) -> Floats:
 
 
 def _courses(
-    records: Sequence[TrialRecord], read: Callable[[TrialRecord], Course | None]
-) -> Iterator[Course]:
+    records: Sequence[TrialRecord], read: Callable[[TrialRecord], RateSeries | None]
+) -> Iterator[RateSeries]:
     for record in records:
         course = read(record)
         if course is not None and len(course.values) >= FEWEST_POINTS:
             yield course
 
 
-def document(found: Sequence[Part]) -> list[dict[str, Any]]:
+def document(found: Sequence[WorkloadNoise]) -> list[dict[str, Any]]:
     """For JSON: what is infinite or not a number is null."""
     return [_plain(dataclasses.asdict(part)) for part in found]
 
@@ -310,7 +310,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (whatever a dataclass holds)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def spread_words(spread: Spread) -> str:
+def spread_words(spread: StandardDeviation) -> str:
     """``1.2 % (0.9 to 1.8 %)``."""
     ends = f"{_percent(spread.low)} to {_percent(spread.high)} %"
     return f"{_percent(spread.sd)} % ({ends})"
@@ -320,7 +320,7 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f}" if share > _WHOLE else f"{share * 100:.2g}"
 
 
-def answer(found: Sequence[Part]) -> str:
+def answer(found: Sequence[WorkloadNoise]) -> str:
     """What an A/A study found, in a sentence a workload."""
     said = [
         f"One trial of {part.floor.workload} varies by {spread_words(part.floor.within)} within a "
@@ -330,7 +330,7 @@ def answer(found: Sequence[Part]) -> str:
     return " ".join(["This is the noise floor, for nothing was varied.", *said])
 
 
-def _least(table: Sequence[Effort]) -> str:
+def _least(table: Sequence[SampleSize]) -> str:
     told = [each for each in table if each.blocks]
     if not told:
         return ""

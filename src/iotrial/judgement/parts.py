@@ -8,15 +8,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from iotrial.judgement.utilisation import Step, steps
+from iotrial.judgement.utilisation import ScalingLevel, steps
 from iotrial.model.finding import (
     Comparison,
     Finding,
     Interaction,
     Knee,
-    RaceStory,
-    Share,
+    RaceResult,
     SimpleEffect,
+    VarianceShare,
 )
 from iotrial.model.measurement import Metric, Metrics
 from iotrial.model.results import Results
@@ -119,7 +119,7 @@ class VerdictRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class WorkloadFindings:
     """One workload, or one metric of several that answer for it: its primary findings and
     guardrails.  ``stage`` is the number of the stage that it is of, 0 where there are none.
     ``others`` are findings on metrics that nobody asked about: imported results have many.
@@ -139,11 +139,11 @@ class Part:
     others: tuple[VerdictRow, ...] = ()
     interactions: tuple[Interaction, ...] = ()
     simple: tuple[SimpleEffect, ...] = ()
-    shares: tuple[Share, ...] = ()
+    shares: tuple[VarianceShare, ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
-    race: RaceStory | None = None
+    race: RaceResult | None = None
     knees: tuple[Knee, ...] = ()
-    scaling: tuple[Step, ...] = ()
+    scaling: tuple[ScalingLevel, ...] = ()
 
 
 def responses(results: Results, comparison: Comparison) -> dict[str, str]:
@@ -154,7 +154,7 @@ def responses(results: Results, comparison: Comparison) -> dict[str, str]:
 
 def parts(
     results: Results, comparison: Comparison, answering: Mapping[str, str]
-) -> tuple[Part, ...]:
+) -> tuple[WorkloadFindings, ...]:
     """Those of each stage, or of the study.  ``answering`` are its :func:`responses`."""
     staged = tuple(
         replace(part, stage=each.stage.number)
@@ -167,11 +167,11 @@ def parts(
 
 def _parts(
     results: Results, comparison: Comparison, answering: Mapping[str, str]
-) -> tuple[Part, ...]:
+) -> tuple[WorkloadFindings, ...]:
     """One part a workload; or, where several metrics answer for it, one for each of them."""
     within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
     costs = tradeoffs(results) if within and results.study.design.kind != "recorded" else ()
-    found: list[Part] = []
+    found: list[WorkloadFindings] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
         answers = list(dict.fromkeys(f.metric for f in of_this if f.primary))
@@ -184,7 +184,9 @@ def _parts(
     return tuple(found)
 
 
-def _of_factors(part: Part, comparison: Comparison, costs: tuple[Tradeoff, ...]) -> Part:
+def _of_factors(
+    part: WorkloadFindings, comparison: Comparison, costs: tuple[Tradeoff, ...]
+) -> WorkloadFindings:
     """The same with what concerns several factors, or several metrics."""
     workload = part.workload
     return replace(
@@ -211,10 +213,10 @@ def _part(
     workload: Workload,
     response: str,
     findings: tuple[list[Finding], list[Finding]],
-) -> Part:
+) -> WorkloadFindings:
     own, beside = findings
     asked = dict(results.study.decide.guardrails)
-    return Part(
+    return WorkloadFindings(
         workload=workload.name,
         load=workload,
         metric=metric_named(response, results.study.metrics),

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from iotrial.model.finding import Choice, Comparison, Course, StageFound, slim
+from iotrial.model.finding import Comparison, LevelChoice, StageProgress, StageResult, slim
 from iotrial.model.results import Results
-from iotrial.model.study import Kept, Study
+from iotrial.model.study import StageDecision, Study
 from iotrial.model.trial import Doubt
 from iotrial.plan.stages import NEW, begin, courses, varies
 from iotrial.units import format_change
@@ -21,7 +21,7 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
 
     ``judge`` gives back the results with their doubts, and the findings.
     """
-    found: list[StageFound] = []
+    found: list[StageResult] = []
     doubts: list[Doubt] = []
     gone = courses(results.study, results.planned, results.records)
     for course in gone:
@@ -34,7 +34,7 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
             doubts += [replace(d, what=f"stage {number}: {d.what}") for d in judged.doubts]
             findings = tuple(replace(f, stage=number) for f in comparison.findings)
             comparison = replace(comparison, findings=findings)
-        found.append(StageFound(course.stage, own, comparison, course.kept, course.decided))
+        found.append(StageResult(course.stage, own, comparison, course.kept, course.decided))
     chosen = choices(results.study, gone)
     return (
         Comparison(
@@ -49,7 +49,7 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
     )
 
 
-def _methods(study: Study, found: Sequence[StageFound]) -> Iterator[str]:
+def _methods(study: Study, found: Sequence[StageResult]) -> Iterator[str]:
     for each in found:
         if each.comparison.method:
             yield f"Stage {each.stage.number}: {each.comparison.method}"
@@ -67,16 +67,16 @@ def _methods(study: Study, found: Sequence[StageFound]) -> Iterator[str]:
     )
 
 
-def by_one_look(found: StageFound) -> bool:
+def by_one_look(found: StageResult) -> bool:
     """Whether a stage's intervals are for one look: it is no race, and does not end when it is
     decided."""
     design = found.results.study.design
     return design.kind != "race" and design.stop != "decided"
 
 
-def choices(study: Study, gone: Sequence[Course]) -> tuple[Choice, ...]:
+def choices(study: Study, gone: Sequence[StageProgress]) -> tuple[LevelChoice, ...]:
     """For every factor of the study what it was, what it is to be, and why."""
-    current, latest = begin(study).stands, dict[str, tuple[int, Kept]]()
+    current, latest = begin(study).stands, dict[str, tuple[int, StageDecision]]()
     for course in gone:
         for kept in course.kept:
             if len(kept.levels) > 1 or kept.factor not in latest:
@@ -84,15 +84,17 @@ def choices(study: Study, gone: Sequence[Course]) -> tuple[Choice, ...]:
     found = []
     for factor in study.factors:
         base = current[factor.name]
-        choice = Choice(factor.name, base, base, 0, "not decided")
+        choice = LevelChoice(factor.name, base, base, 0, "not decided")
         if factor.name in latest:
             number, kept = latest[factor.name]
-            choice = Choice(factor.name, base, kept.stands, number, kept.why)
+            choice = LevelChoice(factor.name, base, kept.stands, number, kept.why)
         found.append(choice)
     return tuple(found)
 
 
-def _answer(study: Study, found: Sequence[StageFound], chosen: Sequence[Choice]) -> Iterator[str]:
+def _answer(
+    study: Study, found: Sequence[StageResult], chosen: Sequence[LevelChoice]
+) -> Iterator[str]:
     """The recommendation: what to change, whether it was confirmed, and what is not done."""
     changes = [f"{c.factor} from {c.current} to {c.new}" for c in chosen if c.new != c.current]
     kept = [f"{c.factor}={c.current}" for c in chosen if c.stage and c.new == c.current]
@@ -109,7 +111,7 @@ def _answer(study: Study, found: Sequence[StageFound], chosen: Sequence[Choice])
             yield confirmed(study, each)
 
 
-def confirmed(study: Study, each: StageFound) -> str:
+def confirmed(study: Study, each: StageResult) -> str:
     own = [f for f in each.comparison.findings if f.primary and f.level == NEW]
     where = f" on {each.results.study.targets[0].name}" if study.targets else ""
     if not own:

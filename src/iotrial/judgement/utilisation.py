@@ -15,16 +15,16 @@ from dataclasses import dataclass
 from iotrial.errors import FormatError
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import Metrics, split
-from iotrial.model.results import Results, Strain
+from iotrial.model.results import ResourceUsage, Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
-from iotrial.stats.scaling import Observation, Scaling, counting, scaling, typical, why
+from iotrial.stats.scaling import Scaling, ScalingObservation, counting, scaling, typical, why
 
 _TRIALS = 9
 """Of a level, at most: a median of so many is enough, and each may have thousands of parts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ScalingLevel:
     """One level of a factor that counts.  ``efficiency`` is that against the baseline (None: it
     is the baseline); ``bends``: the first level that has lost more than the margin."""
 
@@ -32,13 +32,13 @@ class Step:
     factor: str
     level: str
     efficiency: Scaling | None
-    seen: tuple[Observation, ...]
+    seen: tuple[ScalingObservation, ...]
     bends: bool = False
 
 
-def steps(results: Results, findings: Sequence[Finding]) -> tuple[Step, ...]:
+def steps(results: Results, findings: Sequence[Finding]) -> tuple[ScalingLevel, ...]:
     """The baseline and every level of each factor that counts, by what the factor counts."""
-    found: list[Step] = []
+    found: list[ScalingLevel] = []
     counts = counting(results.study)
     counted = [
         (each, scale)
@@ -50,13 +50,13 @@ def steps(results: Results, findings: Sequence[Finding]) -> tuple[Step, ...]:
         mine.sort(key=lambda pair: float(pair[0].level))
         workload, baseline = mine[0][0].workload, mine[0][0].baseline
         before = _of(results, workload, factor, baseline)
-        rows = [Step(workload, factor, baseline, None, why(before))]
+        rows = [ScalingLevel(workload, factor, baseline, None, why(before))]
         bent = False
         for each, scale in mine:
             loses = _loses(scale, each, results.study.decide.margin)
             now = _of(results, workload, factor, each.level)
             seen = why(now, before)
-            rows.append(Step(workload, factor, each.level, scale, seen, loses and not bent))
+            rows.append(ScalingLevel(workload, factor, each.level, scale, seen, loses and not bent))
             bent = bent or loses
         found += rows
     return tuple(found)
@@ -68,7 +68,7 @@ def _loses(scale: Scaling, finding: Finding, margin: float) -> bool:
     return float(finding.level) > float(finding.baseline) and end < 1 - margin
 
 
-def _of(results: Results, workload: str, factor: str, level: str) -> tuple[Strain, ...]:
+def _of(results: Results, workload: str, factor: str, level: str) -> tuple[ResourceUsage, ...]:
     records = [
         record
         for record in results.valid
@@ -77,13 +77,13 @@ def _of(results: Results, workload: str, factor: str, level: str) -> tuple[Strai
     return borne(results, records)
 
 
-def borne(results: Results, records: Sequence[TrialRecord]) -> tuple[Strain, ...]:
+def borne(results: Results, records: Sequence[TrialRecord]) -> tuple[ResourceUsage, ...]:
     """What everything bore in most of these trials; what cannot be read is left out."""
     apart = max(1, -(-len(records) // _TRIALS))
     return typical(_strains(results, record) for record in records[::apart])
 
 
-def _strains(results: Results, record: TrialRecord) -> tuple[Strain, ...]:
+def _strains(results: Results, record: TrialRecord) -> tuple[ResourceUsage, ...]:
     try:
         return results.traces.strains(record)
     except FormatError:
@@ -97,17 +97,17 @@ _UNSHARED = ("cpu", "core")
 
 
 @dataclass(frozen=True, slots=True)
-class Borne:
+class Utilisation:
     """What everything bore under one workload at one treatment; ``shares`` maps a place in
     ``strains`` to its share of its peers' I/O and what an even one would be."""
 
     workload: str
     treatment: str
-    strains: tuple[Strain, ...]
+    strains: tuple[ResourceUsage, ...]
     shares: Mapping[int, tuple[float, float]]
 
 
-def where(results: Results) -> tuple[Borne, ...]:
+def where(results: Results) -> tuple[Utilisation, ...]:
     """One a workload; none where there is one part and nothing below it has several."""
     found = []
     for workload in results.study.workloads:
@@ -127,7 +127,7 @@ def where(results: Results) -> tuple[Borne, ...]:
         hosts = list(dict.fromkeys(each.host for each in strains))
         ordered = tuple(sorted(ordered, key=lambda each: hosts.index(each.host)))
         found.append(
-            Borne(
+            Utilisation(
                 workload.name,
                 treatment_text(widest),
                 ordered,
@@ -137,7 +137,7 @@ def where(results: Results) -> tuple[Borne, ...]:
     return tuple(found)
 
 
-def shares(strains: Sequence[Strain]) -> dict[int, tuple[float, float]]:
+def shares(strains: Sequence[ResourceUsage]) -> dict[int, tuple[float, float]]:
     """Of devices among all devices of all hosts, of paths among those of their device, of adapters
     and interfaces among those of their host."""
     groups: dict[tuple[str, ...], list[int]] = {}
@@ -157,7 +157,7 @@ def shares(strains: Sequence[Strain]) -> dict[int, tuple[float, float]]:
     return found
 
 
-def _load(each: Strain) -> float:
+def _load(each: ResourceUsage) -> float:
     return each.came + each.went if each.kind == "nic" else each.ios
 
 
@@ -167,7 +167,7 @@ _SUMS = frozenset(("iops", "bw", "rate", "bytes", "ios"))
 
 
 @dataclass(frozen=True, slots=True)
-class HostRow:
+class HostUtilisation:
     """One host under one workload, over the ``n`` valid trials that it took part in.
 
     ``parts`` is how many targets it loaded at most; ``value`` the geometric mean over the trials,
@@ -191,7 +191,7 @@ class HostRow:
     n: int
 
 
-def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostRow, ...]:
+def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostUtilisation, ...]:
     """One row a workload and host, in the study's order; none where no trial has parts.
     ``responses`` maps a workload to the metric that answers for it."""
     found = []
@@ -199,7 +199,7 @@ def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostRow, ...]:
         mine = [
             record for record in results.valid if record.trial.workload == workload and record.parts
         ]
-        by_host: dict[str, list[tuple[TrialRecord, Values]]] = {}
+        by_host: dict[str, list[tuple[TrialRecord, _PartValues]]] = {}
         for record in mine:
             values = _values(record, name)
             for host in dict.fromkeys(map(host_of, record.parts)):
@@ -218,7 +218,7 @@ def host_of(part: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class _PartValues:
     """What the parts of one trial measured: each host's by part, and of all parts the ``total``
     and the ``count``; when loads ``began``, the ``first`` of them too."""
 
@@ -229,7 +229,7 @@ class Values:
     first: float
 
 
-def _values(record: TrialRecord, name: str) -> Values:
+def _values(record: TrialRecord, name: str) -> _PartValues:
     """Read once a trial: a thousand hosts ask for it."""
     by_host: dict[str, dict[str, float]] = {}
     parts = set(record.parts)
@@ -240,12 +240,12 @@ def _values(record: TrialRecord, name: str) -> Values:
     numbers = [value for own in by_host.values() for value in own.values()]
     began = dict(record.starts)
     first = min(began.values(), default=0.0)
-    return Values(by_host, sum(numbers), len(numbers), began, first)
+    return _PartValues(by_host, sum(numbers), len(numbers), began, first)
 
 
 def _row(
-    host: str, mine: Sequence[tuple[TrialRecord, Values]], name: str, metrics: Metrics
-) -> HostRow | None:
+    host: str, mine: Sequence[tuple[TrialRecord, _PartValues]], name: str, metrics: Metrics
+) -> HostUtilisation | None:
     adds = split(name)[1] in _SUMS if "." in name else False
     logs, shares, late, evens = [], [], [0.0], []
     by_part: dict[str, list[float]] = {}
@@ -266,7 +266,7 @@ def _row(
     behind = {part: sum(each) / len(each) for part, each in by_part.items()}
     least = min if metrics.higher(name) is not False else max
     worst = least(behind, key=behind.__getitem__)
-    return HostRow(
+    return HostUtilisation(
         workload=mine[0][0].trial.workload,
         metric=name,
         unit=next(m.unit for m in mine[0][0].measurements if m.metric == name),

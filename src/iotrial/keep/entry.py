@@ -38,7 +38,7 @@ _REACHED_BY = re.compile(r"\[?[A-Za-z0-9_][A-Za-z0-9_.@:%\]-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeptSetting:
     """One setting to be kept.  ``device`` is the kernel's name at the time ('': the host's),
     ``ids`` are (kind, value) pairs that the device is known by after a boot; ``former`` is what it
     was ('': not known); ``because`` says why in words; ``host`` is one of a profile's hosts ('':
@@ -57,12 +57,12 @@ class Entry:
         return f"{self.tunable}={self.value}{f' on {parts}' if parts else ''}"
 
 
-def of_study(entry: Entry) -> bool:
+def of_study(entry: KeptSetting) -> bool:
     """Whether only files and commands that the study defines could make it so."""
     return entry.tunable.startswith(_OF_STUDY)
 
 
-def problem(entry: Entry) -> tuple[str, str] | None:
+def problem(entry: KeptSetting) -> tuple[str, str] | None:
     """(key, why) of what keeps a setting from being kept; None where nothing does."""
     if of_study(entry):
         return "tunable", f"{entry.tunable} is made of files and commands that a study defines"
@@ -76,7 +76,7 @@ def problem(entry: Entry) -> tuple[str, str] | None:
     return next(found, None) or _refused(entry)
 
 
-def _misplaced(entry: Entry, knob: Tunable) -> str:
+def _misplaced(entry: KeptSetting, knob: Tunable) -> str:
     """Why it cannot be kept of that device, or ''."""
     if knob.scope == "host" and entry.device:
         return f"{entry.tunable} belongs to the host, not to {entry.device!r}"
@@ -89,7 +89,7 @@ def _misplaced(entry: Entry, knob: Tunable) -> str:
     return ""
 
 
-def _texts(entry: Entry) -> list[tuple[str, str]]:
+def _texts(entry: KeptSetting) -> list[tuple[str, str]]:
     return [
         ("tunable", entry.tunable),
         ("on", entry.device),
@@ -115,7 +115,7 @@ def _wrong(key: str, text: str) -> str:
     return next((f"{why}: {text[:80]!r}" for found, why in wrong if found), "")
 
 
-def _refused(entry: Entry) -> tuple[str, str] | None:
+def _refused(entry: KeptSetting) -> tuple[str, str] | None:
     """What the tunable itself cannot be told."""
     try:
         tunable(entry.tunable).acts(entry.device, entry.value)
@@ -149,7 +149,7 @@ Wins = Literal["ours", "theirs", "perhaps"]
 
 
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class SettingConflict:
     """Who else sets on a host what is kept there: ``what`` is kept and ``who`` (file:line, or a
     program) sets it too, to ``value`` ('': not known); ``wins`` says whose value counts after the
     next boot, ``advice`` what to do."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from iotrial.hosts.login import login
 from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile, plain
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 
 _APPLY = """\
 #!/bin/sh
@@ -89,7 +89,7 @@ Out = tuple[str, str, bool]
 
 
 def exports(
-    name: str, shares: Mapping[Place, tuple[Profile, Sequence[NativeFile]]]
+    name: str, shares: Mapping[StudyHost, tuple[Profile, Sequence[NativeFile]]]
 ) -> Iterator[Out]:
     """Everything that is exported of a profile: of one machine, or of each of several."""
     groups = grouped(shares)
@@ -114,14 +114,14 @@ def exports(
 
 
 def grouped(
-    shares: Mapping[Place, tuple[Profile, Sequence[NativeFile]]],
-) -> dict[str, tuple[Place, ...]]:
+    shares: Mapping[StudyHost, tuple[Profile, Sequence[NativeFile]]],
+) -> dict[str, tuple[StudyHost, ...]]:
     """The hosts that get the very same files, by the name of their first."""
-    found: dict[object, list[Place]] = {}
+    found: dict[object, list[StudyHost]] = {}
     for place, (_, files) in shares.items():
         same = tuple((each.path, each.text, each.program) for each in files)
         found.setdefault(same, []).append(place)
-    named: dict[str, tuple[Place, ...]] = {}
+    named: dict[str, tuple[StudyHost, ...]] = {}
     for places in found.values():
         short = re.sub(r"[^A-Za-z0-9_]", "_", places[0].name)
         name = short if short not in named else f"{short}_{len(named)}"
@@ -218,7 +218,7 @@ def _play(name: str, hosts: str, role: str) -> list[str]:
     ]
 
 
-def inventory(groups: Mapping[str, Sequence[Place]]) -> str:
+def inventory(groups: Mapping[str, Sequence[StudyHost]]) -> str:
     """An Ansible inventory: each group with its hosts, and how each is reached."""
     lines = ["---"]
     for group, places in groups.items():
@@ -229,7 +229,7 @@ def inventory(groups: Mapping[str, Sequence[Place]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _connection(place: Place) -> dict[str, str]:
+def _connection(place: StudyHost) -> dict[str, str]:
     """How Ansible reaches what ``ssh`` says; what is no option of its own goes to its ssh."""
     if not place.ssh:
         return {"ansible_connection": "local"}

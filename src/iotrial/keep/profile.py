@@ -42,9 +42,9 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
-from iotrial.keep.entry import Entry, problem
+from iotrial.keep.entry import KeptSetting, problem
 from iotrial.model.hostlist import expanded
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 from iotrial.plan.problem import inline, locate
 
 FORMAT = 1
@@ -64,13 +64,13 @@ class Profile:
     a study makes by files and commands of its own: they are shown, and never kept."""
 
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[KeptSetting, ...]
     question: str = ""
     source: str = ""
-    hosts: tuple[Place, ...] = ()
+    hosts: tuple[StudyHost, ...] = ()
     apart: tuple[str, ...] = ()
 
-    def only(self, entries: Iterable[Entry]) -> Profile:
+    def only(self, entries: Iterable[KeptSetting]) -> Profile:
         return replace(self, entries=tuple(entries))
 
     def share(self, host: str) -> Profile:
@@ -79,10 +79,10 @@ class Profile:
         return replace(self, entries=tuple(own), hosts=())
 
     @property
-    def shares(self) -> dict[Place, Profile]:
+    def shares(self) -> dict[StudyHost, Profile]:
         """The share of each of its hosts that has one; of this machine where it names none."""
         if not self.hosts:
-            return {Place("local"): self}
+            return {StudyHost("local"): self}
         shares = {place: self.share(place.name) for place in self.hosts}
         return {place: share for place, share in shares.items() if share.entries}
 
@@ -219,7 +219,7 @@ class _Reader:
         return value
 
 
-def _hosts(read: _Reader, tables: object) -> tuple[Place, ...]:
+def _hosts(read: _Reader, tables: object) -> tuple[StudyHost, ...]:
     if not isinstance(tables, dict):
         raise read.problem(("hosts",), "hosts is not a table", "Write [hosts.NAME].")
     found = []
@@ -231,11 +231,13 @@ def _hosts(read: _Reader, tables: object) -> tuple[Place, ...]:
         if not isinstance(table, dict):
             raise read.problem(path, f"{name} is not a table", f"Write [hosts.{name}].")
         read.known(table, {"ssh"}, path)
-        found.append(Place(name, read.text(table, "ssh", path, needed=False)))
+        found.append(StudyHost(name, read.text(table, "ssh", path, needed=False)))
     return tuple(found)
 
 
-def _of_row(read: _Reader, row: object, at: int, hosts: tuple[Place, ...]) -> tuple[Entry, ...]:
+def _of_row(
+    read: _Reader, row: object, at: int, hosts: tuple[StudyHost, ...]
+) -> tuple[KeptSetting, ...]:
     """An entry for each host that the row is of."""
     path = ("keep", at)
     if not isinstance(row, dict):
@@ -253,13 +255,13 @@ def _of_row(read: _Reader, row: object, at: int, hosts: tuple[Place, ...]) -> tu
     return tuple(replace(entry, host=name) for name in named) or (entry,)
 
 
-def _entry(read: _Reader, row: dict[str, Any], at: int) -> Entry:
+def _entry(read: _Reader, row: dict[str, Any], at: int) -> KeptSetting:
     path: tuple[str | int, ...] = ("keep", at)
     name = read.text(row, "tunable", path)
     ids = row.get("ids", {})
     if not isinstance(ids, dict) or not all(isinstance(each, str) for each in ids.values()):
         raise read.problem((*path, "ids"), "ids must be a table of texts", 'Write { wwid = "…" }')
-    entry = Entry(
+    entry = KeptSetting(
         name,
         read.text(row, "value", path),
         read.text(row, "on", path, needed=False),
@@ -274,7 +276,7 @@ def _entry(read: _Reader, row: dict[str, Any], at: int) -> Entry:
     return entry
 
 
-def _no_twins(read: _Reader, entries: Iterable[tuple[int, Entry]]) -> None:
+def _no_twins(read: _Reader, entries: Iterable[tuple[int, KeptSetting]]) -> None:
     seen: set[tuple[str, str, str]] = set()
     for at, entry in entries:
         key = (entry.host, entry.tunable, entry.device)

@@ -14,11 +14,11 @@ from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.judgement import Judged
-from iotrial.keep.entry import Entry, of_study, problem, way_problem
+from iotrial.keep.entry import KeptSetting, of_study, problem, way_problem
 from iotrial.keep.profile import Profile, named, plain
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, Place
+from iotrial.model.study import Factor, StudyHost
 from iotrial.model.trial import TrialRecord
 from iotrial.plan.parts import needed_by
 from iotrial.tunables import catalogue_of
@@ -50,7 +50,7 @@ def profile(
     levels = dict(chosen or {}) or winners(results, comparison)
     for varied, label in levels.items():
         _known(results, varied, label)
-    entries: dict[tuple[str, str, str], Entry] = {}
+    entries: dict[tuple[str, str, str], KeptSetting] = {}
     for factor in results.study.factors:
         if factor.name in levels and factor.kind in SETTINGS:
             because = _because(comparison, factor.name, levels[factor.name])
@@ -67,7 +67,7 @@ def profile(
             advice="A level is kept all the same with --finding FACTOR=LEVEL.",
         )
     named_hosts = {entry.host for entry in entries.values() if entry.host}
-    hosts = tuple(Place(p.name, p.ssh) for p in results.study.places if p.name in named_hosts)
+    hosts = tuple(StudyHost(p.name, p.ssh) for p in results.study.places if p.name in named_hosts)
     _vet(results, entries.values(), hosts)
     return Profile(
         named(name or results.study.name),
@@ -79,7 +79,7 @@ def profile(
     )
 
 
-def _vet(results: Results, entries: Iterable[Entry], hosts: Iterable[Place]) -> None:
+def _vet(results: Results, entries: Iterable[KeptSetting], hosts: Iterable[StudyHost]) -> None:
     """The folder may be somebody else's."""
     for entry in entries:
         if found := problem(entry):
@@ -167,7 +167,7 @@ def _hosts(results: Results) -> tuple[str, ...]:
     return tuple(place.name for place in places) if places[1:] or places[0].ssh else ("",)
 
 
-def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterable[Entry]:
+def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterable[KeptSetting]:
     base = results.baselines.get(factor.name, "")
     several = len(results.study.places) > 1
     facts = {host: results.facts.get(host, {})} if several else results.facts
@@ -181,7 +181,7 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
         if not devices and known.tunable(name).scope == "host" and not several:
             devices = [""]
         for device in devices:
-            yield Entry(
+            yield KeptSetting(
                 name,
                 held.get((device, name), value),
                 device,

@@ -1,9 +1,10 @@
 """A run made visible elsewhere: its events are noted, and a thread does the rest.
 
-Called with an event, :class:`Live` appends to a queue and returns.  The thread folds the events
-once a second, writes ``live.json`` and feeds the page.  Whatever goes wrong in it (a full disk, a
-reader that is stuck, a fault of ours) stays in it.  Intervals alone are reckoned in the run's own
-thread, while no load goes on: elsewhere they would take the CPU from the load that is measured.
+Called with an event, :class:`LiveStatus` appends to a queue and returns.  The thread folds the
+events once a second, writes ``live.json`` and feeds the page.  Whatever goes wrong in it (a full
+disk, a reader that is stuck, a fault of ours) stays in it.  Intervals alone are reckoned in the
+run's own thread, while no load goes on: elsewhere they would take the CPU from the load that is
+measured.
 
 Findings so far, as data: how wide the intervals are after each block.  Pure.
 
@@ -28,9 +29,9 @@ from typing import Any, Self
 from iotrial.judgement import Judged
 from iotrial.live.address import Address, is_loopback, listen, names, new_token, url
 from iotrial.live.file import LiveFile
-from iotrial.live.picture import Over, Picture, SoFar
-from iotrial.live.server import Gate, Server
-from iotrial.model.event import Event, Known, Sampled, Ticked
+from iotrial.live.picture import InterimFindings, LiveDocument, RunEnd
+from iotrial.live.server import AccessControl, LiveServer
+from iotrial.model.event import CountersSampled, Event, LoadProgress, ResultsUpdated
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.study import Study
@@ -95,7 +96,7 @@ SHARE = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageAddress:
     """Where the page is: ``url`` with its token; ``loopback``: seen from this machine only."""
 
     url: str
@@ -103,19 +104,21 @@ class Place:
     loopback: bool
 
 
-class Live:
+class LiveStatus:
     """A context around a run.  ``address`` is where the page is served (None: nowhere).
 
     Entering raises UsageError where it cannot be served there; nothing else raises.
     """
 
     def __init__(self, study: Study, address: Address | None) -> None:
-        self.place: Place | None = None
+        self.place: PageAddress | None = None
         self._address = address
-        self._picture = Picture(study, os.getpid())
-        self._queue: deque[tuple[Event | SoFar | Over, float]] = deque(maxlen=MOST_EVENTS)
+        self._picture = LiveDocument(study, os.getpid())
+        self._queue: deque[tuple[Event | InterimFindings | RunEnd, float]] = deque(
+            maxlen=MOST_EVENTS
+        )
         self._file = LiveFile()
-        self._server: Server | None = None
+        self._server: LiveServer | None = None
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._live, name="live", daemon=True)
         self._next_look = 0.0
@@ -125,10 +128,10 @@ class Live:
     def __enter__(self) -> Self:
         if self._address is not None:
             listening, token = listen(self._address), new_token()
-            gate = Gate(token, names(self._address))
-            self._server = Server(self._picture, listening, gate, time.time)
+            gate = AccessControl(token, names(self._address))
+            self._server = LiveServer(self._picture, listening, gate, time.time)
             where = url(listening, self._address, token)
-            self.place = Place(where, listening.getsockname()[1], is_loopback(listening))
+            self.place = PageAddress(where, listening.getsockname()[1], is_loopback(listening))
         self._thread.start()
         return self
 
@@ -140,7 +143,7 @@ class Live:
     ) -> None:
         if error is not None:
             self._end = (int(getattr(error, "exit_code", 2)), str(error) or type(error).__name__)
-        self._note(Over(*self._end))
+        self._note(RunEnd(*self._end))
         self._done.set()
         self._thread.join(LAST)
 
@@ -150,10 +153,12 @@ class Live:
 
     def __call__(self, event: Event) -> None:
         """Note what a run tells."""
-        if isinstance(event, Known):
+        if isinstance(event, ResultsUpdated):
             self._known(event.results)
-        elif not isinstance(event, Ticked):  # each second that a load goes on: samples say more
-            self._counted = self._counted or isinstance(event, Sampled)
+        elif not isinstance(
+            event, LoadProgress
+        ):  # each second that a load goes on: samples say more
+            self._counted = self._counted or isinstance(event, CountersSampled)
             self._note(event)
 
     def _known(self, results: Results) -> None:
@@ -171,9 +176,9 @@ class Live:
                 begun = time.monotonic()
                 found = findings(results, judge)
                 self._next_look = time.monotonic() + SHARE * (time.monotonic() - begun)
-        self._note(SoFar(found, counts))
+        self._note(InterimFindings(found, counts))
 
-    def _note(self, event: Event | SoFar | Over) -> None:
+    def _note(self, event: Event | InterimFindings | RunEnd) -> None:
         self._queue.append((event, time.time()))
 
     def _live(self) -> None:

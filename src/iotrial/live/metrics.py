@@ -53,9 +53,9 @@ def openmetrics(
     *,
     plain: bool = False,
 ) -> str:
-    """``document`` is :meth:`iotrial.live.picture.Picture.document`, ``counters`` the kernel's of
-    each (host, target, device), and of each (host, target, device, path).  ``plain``: in the text
-    format 0.0.4."""
+    """``document`` is :meth:`iotrial.live.picture.LiveDocument.document`, ``counters`` the kernel's
+    of each (host, target, device), and of each (host, target, device, path).  ``plain``: in the
+    text format 0.0.4."""
     families: tuple[_Family, ...] = (
         *_disks("device", document["rows"], counters),
         *_disks("path", document["paths"], counters),

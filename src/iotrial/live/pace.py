@@ -12,7 +12,7 @@ from iotrial.model.trial import TrialRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class RunProgress:
     """``left`` trials are planned and not done, ``more`` may still be planned.  ``mean`` is what
     one of the ``done`` took, ``spent`` what all took, in seconds; ``budget`` 0: none.  All are of
     this session.  ``abreast`` trials go on at the same time; the budget is of each of them."""
@@ -30,10 +30,10 @@ class Pace:
         """Trials of this session, at most."""
         return self.done + self.left + self.more
 
-    def planned(self, pending: int, most: int) -> Pace:
+    def planned(self, pending: int, most: int) -> RunProgress:
         return replace(self, left=pending, more=most - pending)
 
-    def ended(self, record: TrialRecord) -> Pace:
+    def ended(self, record: TrialRecord) -> RunProgress:
         done = self.done + 1
         return replace(
             self,

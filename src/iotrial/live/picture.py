@@ -18,8 +18,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iotrial.live.pace import Pace
-from iotrial.model.event import Asked, Began, Ended, Event, Held, Planned, Said, Sampled
+from iotrial.live.pace import RunProgress
+from iotrial.model.event import (
+    CountersSampled,
+    Event,
+    Message,
+    PersonAsked,
+    SettingsInForce,
+    TrialBegan,
+    TrialEnded,
+    TrialsPlanned,
+)
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
@@ -181,7 +190,7 @@ Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class SoFar:
+class InterimFindings:
     """``findings`` so far (:mod:`iotrial.live.live`; None: not reckoned anew); ``counts`` of
     all trials by state, those of earlier sessions too."""
 
@@ -190,7 +199,7 @@ class SoFar:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class RunEnd:
     """The run has ended, with this exit code; ``why`` is what went wrong, if anything did."""
 
     exit: int
@@ -210,17 +219,17 @@ class _Row:
     paths: dict[str, Rates] = field(default_factory=dict)
 
 
-class Picture:
+class LiveDocument:
     """Fed by one thread.  ``study`` is what is executed, ``pid`` the process that does it."""
 
     def __init__(self, study: Study, pid: int = 0) -> None:
         self._study, self._pid = study, pid
-        self._pace = Pace(abreast(study), study.design.budget)
+        self._pace = RunProgress(abreast(study), study.design.budget)
         self._under_way: dict[str, Trial] = {}
         self._phase, self._since, self._asked = "preparing", 0.0, ""
         self._trial: Trial | None = None
         self._expected = 0.0
-        self._over: Over | None = None
+        self._over: RunEnd | None = None
         self.results = ""
         self._rows: dict[Key, _Row] = {}
         self.counters: dict[tuple[str, ...], Values] = {}
@@ -244,42 +253,42 @@ class Picture:
         self.pointed = 0
         """How many points there ever were: which of them a reader has not seen."""
 
-    def add(self, event: Event | SoFar | Over, at: float) -> None:  # noqa: C901 (one branch each)
+    def add(self, event: Event | InterimFindings | RunEnd, at: float) -> None:  # noqa: C901 (one branch each)
         """Fold in what was told ``at`` this time, in seconds since the epoch."""
         match event:
-            case Said():
+            case Message():
                 self._words.append(event.text)
-            case Planned():
+            case TrialsPlanned():
                 self._pace = self._pace.planned(event.pending, event.most)
                 self.results = str(event.results)
-            case Began():
+            case TrialBegan():
                 self._began(event, at)
-            case Held():
+            case SettingsInForce():
                 self._settings[event.host] = list(event.settings)
                 self._settings_told = None
                 self._enter("settling", at)
-            case Sampled():
+            case CountersSampled():
                 self._sampled(event, at)
-            case Ended():
+            case TrialEnded():
                 self._pace = self._pace.ended(event.record)
                 self._counts[event.record.state] += 1
                 self._told.appendleft(self._ended(event.record))
                 self._under_way.pop(event.record.trial.host, None)
                 self._trial = next(reversed(self._under_way.values()), self._trial)
                 self._enter("between", at)
-            case Asked():
+            case PersonAsked():
                 self._asked = event.what
                 self._enter("waiting", at)
-            case SoFar():
+            case InterimFindings():
                 self._counts.update(event.counts)
                 if event.findings is not None:
                     self._known(event.findings)
-            case Over():
+            case RunEnd():
                 self._over = event
                 self._trial = None
                 self._enter("over", at)
 
-    def _began(self, event: Began, at: float) -> None:
+    def _began(self, event: TrialBegan, at: float) -> None:
         """A trial begins; where blocks are spread over hosts, those of other hosts go on."""
         trial, host = event.trial, event.trial.host
         self._trial, self._expected = trial, event.expected
@@ -301,7 +310,7 @@ class Picture:
         if phase != "waiting":
             self._asked = ""
 
-    def _sampled(self, event: Sampled, at: float) -> None:
+    def _sampled(self, event: CountersSampled, at: float) -> None:
         sample = event.sample
         key = (sample.host, sample.target, sample.device)
         if disk := sample.values.get("disk"):

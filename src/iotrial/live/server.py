@@ -35,7 +35,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from iotrial.live import address
 from iotrial.live.metrics import PLAIN, content_type, openmetrics
-from iotrial.live.picture import POINT, Picture
+from iotrial.live.picture import POINT, LiveDocument
 
 MOST_HEAD = 8192
 """Bytes of a request's head."""
@@ -52,7 +52,7 @@ NOTHING = "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-act
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PageRequest:
     """``last`` is the id of the last event that the reader has seen ('' at first), ``accept`` the
     types that it says it takes."""
 
@@ -64,7 +64,7 @@ class Request:
     accept: str
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is answered by its ``status`` alone."""
 
     def __init__(self, status: HTTPStatus, words: str) -> None:
@@ -74,20 +74,20 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class AccessControl:
     """Who may ask: with this ``token``, by one of these ``names``."""
 
     token: str
     names: frozenset[str]
 
-    def check(self, request: Request) -> None:
+    def check(self, request: PageRequest) -> None:
         """Raises Refused: without the token nobody learns even which paths there are."""
         if not address.is_ours(request.host, self.names):
-            raise Refused(HTTPStatus.FORBIDDEN, "not a name of this server")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "not a name of this server")
         if not address.may_ask(self.token, request.token):
-            raise Refused(HTTPStatus.FORBIDDEN, "wrong or missing token")
+            raise RequestRefused(HTTPStatus.FORBIDDEN, "wrong or missing token")
         if request.method not in ("GET", "HEAD"):
-            raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "read-only")
+            raise RequestRefused(HTTPStatus.METHOD_NOT_ALLOWED, "read-only")
 
 
 def session() -> str:
@@ -95,27 +95,27 @@ def session() -> str:
     return secrets.token_hex(4)
 
 
-def parse(head: bytes) -> Request:
+def parse(head: bytes) -> PageRequest:
     """A request's head, without the blank line.  Raises Refused for what is none."""
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
     if len(words) != 3 or not words[2].startswith("HTTP/1."):  # noqa: PLR2004
-        raise Refused(HTTPStatus.BAD_REQUEST, "not HTTP/1")
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "not HTTP/1")
     headers: dict[str, str] = {}
     for line in lines[1:]:
         name, colon, value = line.partition(":")
         key = name.lower()
         if not colon or name != name.strip() or (key == "host" and key in headers):
-            raise Refused(HTTPStatus.BAD_REQUEST, "not a header")
+            raise RequestRefused(HTTPStatus.BAD_REQUEST, "not a header")
         headers[key] = value.strip()
     if not headers.get("host"):
-        raise Refused(HTTPStatus.BAD_REQUEST, "no Host")
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "no Host")
     try:
         place = urlsplit(words[1])
         asked = parse_qs(place.query, max_num_fields=8)
     except ValueError:
-        raise Refused(HTTPStatus.BAD_REQUEST, "not an address") from None
-    return Request(
+        raise RequestRefused(HTTPStatus.BAD_REQUEST, "not an address") from None
+    return PageRequest(
         words[0], place.path, _token(asked, headers), headers.get("last-event-id", ""),
         headers["host"], headers.get("accept", ""),
     )  # fmt: skip
@@ -147,12 +147,12 @@ def head(
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def refusal(why: Refused) -> bytes:
+def refusal(why: RequestRefused) -> bytes:
     body = f"{why.status.value} {why.status.phrase}: {why.words}\n".encode()
     return head(why.status, "text/plain" + CHARSET, length=len(body)) + body
 
 
-def whole(request: Request, kind: str, body: bytes, policy: str = NOTHING) -> bytes:
+def whole(request: PageRequest, kind: str, body: bytes, policy: str = NOTHING) -> bytes:
     """A document; of HEAD only its head."""
     start = head(HTTPStatus.OK, kind, length=len(body), policy=policy)
     return start if request.method == "HEAD" else start + body
@@ -162,13 +162,13 @@ _PARTS = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class LivePage:
     body: bytes
     policy: str
 
 
 @cache
-def page() -> Page:
+def page() -> LivePage:
     """The page and its Content-Security-Policy."""
     text = (files("iotrial.live") / "page.html").read_text("utf-8")
     found = {kind: _hash(content) for kind, content in _PARTS.findall(text)}
@@ -184,7 +184,7 @@ def page() -> Page:
             "frame-ancestors 'none'",
         ]
     )
-    return Page(text.encode(), policy)
+    return LivePage(text.encode(), policy)
 
 
 def _hash(content: str) -> str:
@@ -210,14 +210,18 @@ KEPT = 64 * 1024
 """Bytes that the kernel keeps for one reader."""
 
 
-class Server:
+class LiveServer:
     """Serves ``picture`` on ``listening`` to those whom ``gate`` lets in.
 
     ``clock`` gives seconds since the epoch.  Everything happens in the loop's own thread.
     """
 
     def __init__(
-        self, picture: Picture, listening: socket.socket, gate: Gate, clock: Callable[[], float]
+        self,
+        picture: LiveDocument,
+        listening: socket.socket,
+        gate: AccessControl,
+        clock: Callable[[], float],
     ) -> None:
         self.picture, self.gate, self.clock = picture, gate, clock
         self._listening = listening
@@ -283,7 +287,7 @@ class Server:
         mark = f"{self._session}-{self.picture.pointed}"
         return f"id: {mark}\nevent: {kind}\ndata: {text}\n\n".encode("ascii")
 
-    def answer(self, request: Request) -> bytes:
+    def answer(self, request: PageRequest) -> bytes:
         """The whole answer to a request that is not for the stream.  Raises Refused."""
         match request.path:
             case "/" | "/index.html":
@@ -301,13 +305,13 @@ class Server:
                 document = self.picture.document(self.clock())
                 body = json.dumps(document).encode("ascii")
                 return whole(request, "application/json", body)
-        raise Refused(HTTPStatus.NOT_FOUND, "nothing is here")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
 
 
 class _Reader(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: LiveServer) -> None:
         self._server = server
         self._head = b""
         self._answered = False
@@ -341,17 +345,17 @@ class _Reader(asyncio.Protocol):
             if b"\r\n\r\n" in self._head:
                 self._answer(parse(self._head.partition(b"\r\n\r\n")[0]))
             elif len(self._head) > MOST_HEAD:
-                self._refuse(Refused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too long"))
-        except Refused as why:
+                self._refuse(RequestRefused(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "too long"))
+        except RequestRefused as why:
             self._refuse(why)
         except Exception:  # noqa: BLE001 (a fault of ours is one reader's, not the run's)
-            self._refuse(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of iotrial"))
+            self._refuse(RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of iotrial"))
 
-    def _answer(self, request: Request) -> None:
+    def _answer(self, request: PageRequest) -> None:
         self._server.gate.check(request)
         self._server.unknown.pop(self, None)
         if len(self._server.open) - len(self._server.unknown) > MOST_READERS:
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "too many readers")
+            raise RequestRefused(HTTPStatus.SERVICE_UNAVAILABLE, "too many readers")
         if request.path != "/stream":
             self._close_after(self._server.answer(request))
             return
@@ -381,7 +385,7 @@ class _Reader(asyncio.Protocol):
         self._server.unknown.pop(self, None)
         self._transport.abort()
 
-    def _refuse(self, why: Refused) -> None:
+    def _refuse(self, why: RequestRefused) -> None:
         self._close_after(refusal(why))
 
     def _close_after(self, whole: bytes) -> None:

@@ -35,7 +35,7 @@ _NOT_THERE = " is not installed"
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class HostCheck:
     """One thing looked at.  ``remedy`` is empty when there is nothing to do."""
 
     name: str
@@ -46,11 +46,12 @@ class Check:
 
 def examine(
     host: Reader, *, tools: Sequence[Tool] | None = None, owed: Sequence[str] = ()
-) -> tuple[Check, ...]:
+) -> tuple[HostCheck, ...]:
     """Look at everything that decides whether measuring here makes sense.
 
     ``tools`` (default: every tool iotrial knows) are asked for their version; ``owed`` are debts
-    of earlier sessions, as :meth:`~iotrial.execute.settings.journal.Session.describe` words them.
+    of earlier sessions, as :meth:`~iotrial.execute.settings.journal.JournalFile.describe` words
+    them.
     """
     found = [_owed(owed, unseen(host))]
     found += [_safely(each, host) for each in CHECKS]
@@ -59,31 +60,31 @@ def examine(
     return (*found, *(_tool(host, tool) for tool in tools))
 
 
-def overall(checks: Sequence[Check]) -> Verdict:
+def overall(checks: Sequence[HostCheck]) -> Verdict:
     """The gravest verdict."""
     found = {check.verdict for check in checks}
     return "bad" if "bad" in found else "warn" if "warn" in found else "ok"
 
 
-def _safely(check: Callable[[Reader], Check], host: Reader) -> Check:
+def _safely(check: Callable[[Reader], HostCheck], host: Reader) -> HostCheck:
     """A check that cannot look says so; the others go on."""
     try:
         return check(host)
     except IotrialError as error:
         name = check.__name__.removeprefix("_").replace("_", "-")
-        return Check(name, "warn", f"could not be looked at: {error.message}", error.advice)
+        return HostCheck(name, "warn", f"could not be looked at: {error.message}", error.advice)
 
 
-def _owed(owed: Sequence[str], blind: str) -> Check:
+def _owed(owed: Sequence[str], blind: str) -> HostCheck:
     if blind and not owed:
-        return Check("owed", "warn", blind, f"{as_root()} status")
+        return HostCheck("owed", "warn", blind, f"{as_root()} status")
     if not owed:
-        return Check("owed", "ok", "no settings are owed to this host")
+        return HostCheck("owed", "ok", "no settings are owed to this host")
     listed = "; ".join(owed)
-    return Check("owed", "bad", f"owed by an earlier session: {listed}", "iotrial restore")
+    return HostCheck("owed", "bad", f"owed by an earlier session: {listed}", "iotrial restore")
 
 
-def _any_tool(host: Reader) -> list[Check]:
+def _any_tool(host: Reader) -> list[HostCheck]:
     """Of all the tools there are, a study needs those that it names: as long as one is there, it
     is nothing bad that another is not."""
     asked = [_tool(host, tool) for tool in known_tools().values()]
@@ -97,149 +98,157 @@ def _any_tool(host: Reader) -> list[Check]:
     ]
 
 
-def _tool(host: Reader, tool: Tool) -> Check:
+def _tool(host: Reader, tool: Tool) -> HostCheck:
     name = f"tool-{tool.name}"
     said = version(host, tool.program)
     package = f"apt-get install {tool.package}, or your distribution's package of that name"
     remedy = getattr(tool, "remedy", package)
     if not said:
-        return Check(name, "bad", f"{tool.program}{_NOT_THERE}", remedy)
+        return HostCheck(name, "bad", f"{tool.program}{_NOT_THERE}", remedy)
     problem = tool.version_problem(said)
     if problem:
-        return Check(name, "bad", problem, remedy)
+        return HostCheck(name, "bad", problem, remedy)
     # A program without --version complains of it, and is there.
-    return Check(name, "ok", "installed" if any(words in said for words in _COMPLAINTS) else said)
+    return HostCheck(
+        name, "ok", "installed" if any(words in said for words in _COMPLAINTS) else said
+    )
 
 
-def _root(host: Reader) -> Check:
+def _root(host: Reader) -> HostCheck:
     if host.run(["id", "-u"]).text.strip() == "0":
-        return Check("root", "ok", "running as root")
+        return HostCheck("root", "ok", "running as root")
     reason = "not root: settings and loop devices are out of reach"
-    return Check("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
+    return HostCheck("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
 
 
-def _sysfs(host: Reader) -> Check:
+def _sysfs(host: Reader) -> HostCheck:
     mounts = parse_mountinfo(
         reading.content(host, "/proc/self/mountinfo").decode("utf-8", "replace")
     )
     mount = mount_of("/sys/block", mounts)
     if mount is None or mount.fstype != "sysfs":
-        return Check("sysfs", "bad", "/sys is not mounted", "mount -t sysfs sysfs /sys")
+        return HostCheck("sysfs", "bad", "/sys is not mounted", "mount -t sysfs sysfs /sys")
     if mount.read_only:
         reason = "/sys is read-only, as in a container: settings cannot be tried"
-        return Check("sysfs", "bad", reason, "Run on the host itself, or in a privileged container")
-    return Check("sysfs", "ok", "/sys is not read-only")
+        return HostCheck(
+            "sysfs", "bad", reason, "Run on the host itself, or in a privileged container"
+        )
+    return HostCheck("sysfs", "ok", "/sys is not read-only")
 
 
-def _loop(host: Reader) -> Check:
+def _loop(host: Reader) -> HostCheck:
     found = reading.status(host, "/dev/loop-control")
     if found is None:
-        return Check("loop", "warn", "no /dev/loop-control: no loop targets", "modprobe loop")
-    return Check("loop", "ok", "the kernel offers loop devices")
+        return HostCheck("loop", "warn", "no /dev/loop-control: no loop targets", "modprobe loop")
+    return HostCheck("loop", "ok", "the kernel offers loop devices")
 
 
-def _schedulers(host: Reader) -> Check:
+def _schedulers(host: Reader) -> HostCheck:
     offered = machine.schedulers(host)
     if not offered:
         remedy = "Is this a machine with block devices of its own?"
-        return Check("schedulers", "warn", "no device offers an I/O scheduler", remedy)
+        return HostCheck("schedulers", "warn", "no device offers an I/O scheduler", remedy)
     if len(offered) == 1:
         remedy = "modprobe -a mq-deadline bfq kyber-iosched, where the kernel has them as modules"
-        return Check("schedulers", "warn", f"only {offered[0]} is offered", remedy)
-    return Check("schedulers", "ok", "offered: " + ", ".join(offered))
+        return HostCheck("schedulers", "warn", f"only {offered[0]} is offered", remedy)
+    return HostCheck("schedulers", "ok", "offered: " + ", ".join(offered))
 
 
-def _writers(host: Reader) -> Check:
+def _writers(host: Reader) -> HostCheck:
     found = machine.writers(host)
     if not found:
-        return Check("other-writers", "ok", "nobody else changes settings")
+        return HostCheck("other-writers", "ok", "nobody else changes settings")
     if any(each.startswith("iotrial ") for each in found):
         remedy = "Wait until it has ended"
-        return Check("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
+        return HostCheck("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
     names = list(dict.fromkeys(each.split(" ", 1)[0] for each in found))
     what = "; ".join(f"{name} writes {machine.WRITERS[name]}" for name in names)
     remedy = f"systemctl stop {' '.join(names)}, for as long as you measure"
     reason = f"also change settings: {', '.join(found)}. {what}"
-    return Check("other-writers", "warn", reason, remedy)
+    return HostCheck("other-writers", "warn", reason, remedy)
 
 
-def _udev_rules(host: Reader) -> Check:
+def _udev_rules(host: Reader) -> HostCheck:
     if not machine.udev(host):
-        return Check("udev-rules", "ok", "udev is not at work: no rule is applied")
+        return HostCheck("udev-rules", "ok", "udev is not at work: no rule is applied")
     found = rules(host)
     if not found:
-        return Check("udev-rules", "ok", "no udev rule writes settings")
+        return HostCheck("udev-rules", "ok", "no udev rule writes settings")
     reason = f"udev writes settings whenever a device is added or changed: {', '.join(found)}"
     remedy = (
         "Take the rules that concern your target away while you measure, then"
         " `udevadm control --reload`"
     )
-    return Check("udev-rules", "warn", reason, remedy)
+    return HostCheck("udev-rules", "warn", reason, remedy)
 
 
-def _governor(host: Reader) -> Check:
+def _governor(host: Reader) -> HostCheck:
     name = reading.text(host, machine.GOVERNOR)
     if name in ("", "performance"):
-        return Check("cpu-governor", "ok", name or "no frequency scaling to be seen")
+        return HostCheck("cpu-governor", "ok", name or "no frequency scaling to be seen")
     reason = f"the CPU frequency governor is {name}: clocks follow the load"
-    return Check("cpu-governor", "warn", reason, "cpupower frequency-set -g performance")
+    return HostCheck("cpu-governor", "warn", reason, "cpupower frequency-set -g performance")
 
 
-def _swap(host: Reader) -> Check:
+def _swap(host: Reader) -> HostCheck:
     swaps = parse_swaps(reading.text(host, "/proc/swaps"))
     used = sum(swap.used for swap in swaps)
     if not used:
-        return Check("swap", "ok", "no swap is in use")
+        return HostCheck("swap", "ok", "no swap is in use")
     reason = f"{format_bytes(used)} of swap are in use: paging is I/O nobody asked for"
-    return Check("swap", "warn", reason, "Free some memory, then swapoff -a && swapon -a")
+    return HostCheck("swap", "warn", reason, "Free some memory, then swapoff -a && swapon -a")
 
 
-def _load(host: Reader) -> Check:
+def _load(host: Reader) -> HostCheck:
     load = machine.load_average(reading.text(host, "/proc/loadavg"))
     cpus = machine.cpu_count(reading.text(host, "/proc/cpuinfo")) or 1
     stalled = machine.pressure(reading.text(host, "/proc/pressure/io"))
     reason = f"load {load:.2f} on {cpus} processors, {stalled:.0%} of the time waiting for I/O"
     if load / cpus > _BUSY or stalled > _STALLED:
-        return Check("load", "warn", reason, "See `top` and `iotop`; measure when it is quiet")
-    return Check("load", "ok", reason)
+        return HostCheck("load", "warn", reason, "See `top` and `iotop`; measure when it is quiet")
+    return HostCheck("load", "ok", reason)
 
 
-def _resync(host: Reader) -> Check:
+def _resync(host: Reader) -> HostCheck:
     found = machine.resyncs(host)
     if not found:
-        return Check("md-resync", "ok", "no array is rebuilding or being checked")
+        return HostCheck("md-resync", "ok", "no array is rebuilding or being checked")
     remedy = "Wait, or: echo idle > /sys/block/mdN/md/sync_action"
-    return Check("md-resync", "bad", "at work: " + ", ".join(found), remedy)
+    return HostCheck("md-resync", "bad", "at work: " + ", ".join(found), remedy)
 
 
-def _room(host: Reader) -> Check:
+def _room(host: Reader) -> HostCheck:
     folder = state_places(host).files
     left = reading.room(host, reading.nearest(host, folder))
     reason = f"{format_bytes(left)} left where {folder} is"
     if left < _DEMO:
-        return Check("room", "warn", reason, "Give loop targets a folder with room: loop.directory")
-    return Check("room", "ok", reason)
+        return HostCheck(
+            "room", "warn", reason, "Give loop targets a folder with room: loop.directory"
+        )
+    return HostCheck("room", "ok", reason)
 
 
-def _virtual(host: Reader) -> Check:
+def _virtual(host: Reader) -> HostCheck:
     dmi = "/sys/class/dmi/id"
     vendor, product = (reading.text(host, f"{dmi}/{at}") for at in ("sys_vendor", "product_name"))
     kind = machine.virtualisation(reading.text(host, "/proc/cpuinfo"), vendor, product)
     if not kind:
-        return Check("virtual-machine", "ok", "no hypervisor to be seen")
+        return HostCheck("virtual-machine", "ok", "no hypervisor to be seen")
     reason = f"a virtual machine ({kind}): the host's scheduler, cache and neighbours have a say"
-    return Check("virtual-machine", "warn", reason, "Believe ratios within it, not absolute rates")
+    return HostCheck(
+        "virtual-machine", "warn", reason, "Believe ratios within it, not absolute rates"
+    )
 
 
-def _clocksource(host: Reader) -> Check:
+def _clocksource(host: Reader) -> HostCheck:
     name = reading.text(host, machine.CLOCKSOURCE)
     if name in _SLOW_CLOCKS:
         reason = f"clock source {name}: reading the time costs as much as a fast I/O"
-        return Check("clocksource", "warn", reason, f"echo tsc > {machine.CLOCKSOURCE}")
-    return Check("clocksource", "ok", name or "unknown")
+        return HostCheck("clocksource", "warn", reason, f"echo tsc > {machine.CLOCKSOURCE}")
+    return HostCheck("clocksource", "ok", name or "unknown")
 
 
-CHECKS: tuple[Callable[[Reader], Check], ...] = (
+CHECKS: tuple[Callable[[Reader], HostCheck], ...] = (
     _root,
     _sysfs,
     _loop,

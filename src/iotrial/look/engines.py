@@ -31,14 +31,16 @@ _MISSING = 127
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class EngineSupport:
     """An engine, and ``why`` it cannot be used here ('': it can)."""
 
     name: str
     why: str = ""
 
 
-def try_engines(host: Reader, names: tuple[str, ...], devices: Sequence[str]) -> tuple[Tried, ...]:
+def try_engines(
+    host: Reader, names: tuple[str, ...], devices: Sequence[str]
+) -> tuple[EngineSupport, ...]:
     """Each of ``names`` (keys of :data:`ENGINES`), tried; ``devices`` are the paths of the
     targets.
 
@@ -49,7 +51,7 @@ def try_engines(host: Reader, names: tuple[str, ...], devices: Sequence[str]) ->
             f"{host.name}: fio is not installed",
             advice="On Debian and Ubuntu: apt-get install fio",
         )
-    return tuple(Tried(name, _why_not(host, name, devices)) for name in names)
+    return tuple(EngineSupport(name, _why_not(host, name, devices)) for name in names)
 
 
 def _why_not(host: Reader, name: str, devices: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from iotrial.look import machine, reading
 from iotrial.look.identity import identify
 from iotrial.look.mounts import mount_of, parse_mountinfo, parse_swaps
 from iotrial.model.host import Reader
-from iotrial.model.target import Aim, Identity
+from iotrial.model.target import DeviceIdentity, PreparedTarget
 
 FORMAT = 1
 _MISSING = 127
@@ -33,7 +33,7 @@ _MODEL = ("vendor", "model", "rev", "firmware_rev", "queue_depth", "state")
 _ABOUT = ("ro", "removable", "diskseq", "dm/name", "md/level", "md/array_state", "loop/dio")
 
 
-def gather(host: Reader, aims: Sequence[Aim], programs: Sequence[str]) -> dict[str, Any]:
+def gather(host: Reader, aims: Sequence[PreparedTarget], programs: Sequence[str]) -> dict[str, Any]:
     """Everything about the host and the devices the aims point at, ready for JSON.
 
     ``programs`` are asked for their version.  Sizes in bytes.
@@ -118,7 +118,7 @@ def version(host: Reader, program: str) -> str:
     return lines[0].strip() if lines and done.exit != _MISSING else ""
 
 
-def _target(aim: Aim, mounts: Sequence[Any]) -> dict[str, Any]:
+def _target(aim: PreparedTarget, mounts: Sequence[Any]) -> dict[str, Any]:
     found = {"kind": aim.target.kind, "path": aim.path, "device": aim.device, "size": 0}
     found |= {"size": aim.target.size, "identity": identity_dict(aim.identity)}
     if aim.target.kind in ("file", "directory"):
@@ -127,7 +127,7 @@ def _target(aim: Aim, mounts: Sequence[Any]) -> dict[str, Any]:
     return found
 
 
-def identity_dict(identity: Identity | None) -> dict[str, Any] | None:
+def identity_dict(identity: DeviceIdentity | None) -> dict[str, Any] | None:
     """An identity for JSON."""
     if identity is None:
         return None

@@ -21,7 +21,7 @@ from iotrial.errors import TargetRefused
 from iotrial.look import reading
 from iotrial.model.host import Reader
 from iotrial.model.step import Probe
-from iotrial.model.target import Identity
+from iotrial.model.target import DeviceIdentity
 from iotrial.model.tunable import Scope
 from iotrial.units import format_bytes
 
@@ -79,7 +79,7 @@ class BlockDevice:
         return "/dev/" + self.name.replace("!", "/")
 
 
-def identify(host: Reader, path: str) -> Identity:
+def identify(host: Reader, path: str) -> DeviceIdentity:
     """Who the block device at ``path`` (/dev/loop9, /dev/disk/by-id/…, /dev/mapper/…) is now.
 
     For a partition: the ids of its disk, its own name, number and size, and its number and
@@ -134,7 +134,7 @@ def whole(host: Reader, device: BlockDevice) -> BlockDevice:
     return sight_folder(host, device.disk) if device.is_partition else device
 
 
-def identity_of(host: Reader, device: BlockDevice) -> Identity:
+def identity_of(host: Reader, device: BlockDevice) -> DeviceIdentity:
     """The identity of a device already sighted."""
     return _identity_from(host, device, reading.contents(host, _told_by(device)))
 
@@ -144,7 +144,7 @@ def _told_by(device: BlockDevice) -> list[str]:
     return [f"{device.disk}/{place}" for place in ATTRIBUTES]
 
 
-def _identity_from(host: Reader, device: BlockDevice, known: Mapping[str, bytes]) -> Identity:
+def _identity_from(host: Reader, device: BlockDevice, known: Mapping[str, bytes]) -> DeviceIdentity:
     """The identity of a device from what its files say; only what few devices have is asked for
     now."""
     ids = dict(ids_from({place: known[f"{device.disk}/{place}"] for place in ATTRIBUTES}))
@@ -155,17 +155,17 @@ def _identity_from(host: Reader, device: BlockDevice, known: Mapping[str, bytes]
     if device.is_partition:
         number = reading.text(host, f"{device.folder}/partition")
         ids["partition"] = f"{number}@{reading.text(host, f'{device.folder}/start')}"
-    return Identity(device.name, device.devno, device.size, tuple(ids.items()))
+    return DeviceIdentity(device.name, device.devno, device.size, tuple(ids.items()))
 
 
-def disks(host: Reader) -> dict[str, Identity]:
+def disks(host: Reader) -> dict[str, DeviceIdentity]:
     """Every disk the kernel shows, but for the hidden paths of NVMe's own multipathing.  There may
     be hundreds: all are asked in one round trip."""
     folders = {name: f"/sys/block/{name}" for name in reading.names(host, "/sys/block")}
     attributes = ("hidden", "size", "dev", *ATTRIBUTES)
     wanted = [f"{folder}/{attribute}" for folder in folders.values() for attribute in attributes]
     known = reading.contents(host, wanted)
-    found: dict[str, Identity] = {}
+    found: dict[str, DeviceIdentity] = {}
     for name, folder in folders.items():
         said = {
             each: reading.clean(known[f"{folder}/{each}"]) for each in ("hidden", "size", "dev")
@@ -238,7 +238,7 @@ ARMING = ("wwid", "dm_uuid", "md_uuid", "backing_file", "serial", "md_legs", "dm
 _PREFIXES = ("naa.", "eui.", "uuid.", "wwn-", "0x", "mpath-")
 
 
-def arms(destroy: str, identity: Identity) -> str:
+def arms(destroy: str, identity: DeviceIdentity) -> str:
     """The kind of identity that ``destroy`` names, or ''.
 
     Blanks are counted as one (vendors pad), and prefixes that udev, multipath and sysfs write
@@ -261,19 +261,21 @@ def normal(text: str) -> str:
     return short
 
 
-def password(identity: Identity) -> str:
+def password(identity: DeviceIdentity) -> str:
     """What to write as ``destroy`` to arm this device; '' when nothing names it."""
     ids = dict(identity.ids)
     return next((ids[kind] for kind in ARMING if kind in ids), "")
 
 
-def portrait(identity: Identity) -> str:
+def portrait(identity: DeviceIdentity) -> str:
     """One line that says who a device is: ``sda: 931 GiB, wwid naa.5000…, serial S3Z…``."""
     ids = [f"{kind} {value}" for kind, value in identity.ids]
     return f"{identity.kernel_name}: " + ", ".join([format_bytes(identity.size), *ids])
 
 
-def sharers(kind: str, identity: Identity, others: Mapping[str, Identity]) -> Sequence[str]:
+def sharers(
+    kind: str, identity: DeviceIdentity, others: Mapping[str, DeviceIdentity]
+) -> Sequence[str]:
     """Names of other disks with the same id of this kind: NVMe namespaces share the serial of
     their controller, some arrays give one serial to every volume."""
     mine = dict(identity.ids).get(kind, "")

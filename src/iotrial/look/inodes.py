@@ -24,11 +24,11 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.look import reading
 from iotrial.model.host import Reader
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Left, inside
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import Leftover, inside
 
 
-def settled(host: Reader, aim: Aim) -> Aim:
+def settled(host: Reader, aim: PreparedTarget) -> PreparedTarget:
     """The aim with what lies at its path now.  Raises TargetRefused for a link, or another kind."""
     if aim.target.kind not in ("file", "directory"):
         return aim
@@ -38,7 +38,7 @@ def settled(host: Reader, aim: Aim) -> Aim:
     return replace(aim, inode=found.inode_of if found else "")
 
 
-def need_same(host: Reader, aim: Aim) -> None:
+def need_same(host: Reader, aim: PreparedTarget) -> None:
     """Refuse when something else lies at the path of a file or directory target, or others can
     put it there now.  Raises TargetRefused."""
     found = reading.itself(host, aim.path)
@@ -51,11 +51,13 @@ def need_same(host: Reader, aim: Aim) -> None:
         need_closed(host, aim.target, aim.path)
 
 
-def _is_meant(aim: Aim, found: reading.Status) -> bool:
+def _is_meant(aim: PreparedTarget, found: reading.FileStatus) -> bool:
     return found.is_file if aim.target.kind == "file" else found.is_folder
 
 
-def folders_of(host: Reader, target: Target, wanted: Sequence[Left], known: dict[str, str]) -> None:
+def folders_of(
+    host: Reader, target: Target, wanted: Sequence[Leftover], known: dict[str, str]
+) -> None:
     """Refuse a folder of a tool's own that is a link, or not the one that ``known`` has since we
     made it; and a link, a node or a file of several names where the load makes its files.  Raises
     TargetRefused."""
@@ -69,7 +71,7 @@ def folders_of(host: Reader, target: Target, wanted: Sequence[Left], known: dict
     _need_plain(host, target, wanted)
 
 
-def _need_plain(host: Reader, target: Target, wanted: Sequence[Left]) -> None:
+def _need_plain(host: Reader, target: Target, wanted: Sequence[Leftover]) -> None:
     """What lies where a load makes its files is a file of one name, or a folder."""
     places = [inside(each.path) if each.kind == "folder" else each.path for each in wanted]
     if not places:
@@ -99,7 +101,7 @@ _GROUP, _WORLD, _STICKY = 0o020, 0o002, 0o1000
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class FolderOwner:
     """Who may write a folder: its owner's number, its permission bits, the name of its group;
     ``private``: nobody but root and ourselves is in that."""
 
@@ -134,7 +136,7 @@ def need_kept(host: Reader, target: Target, folder: str) -> None:
     _refuse(target, folder, meddling(_folders(host, folder), _ours(host), bottom=True))
 
 
-def meddling(chain: Sequence[Folder], ours: frozenset[int], *, bottom: bool = False) -> str:
+def meddling(chain: Sequence[FolderOwner], ours: frozenset[int], *, bottom: bool = False) -> str:
     """Why others can change what the last folder of ``chain`` holds, which begins with ``/``;
     '' when they cannot.  With ``bottom`` what it holds is ours, and the sticky bit will do."""
     for number, folder in enumerate(chain, start=1):
@@ -166,7 +168,7 @@ def _ours(host: Reader) -> frozenset[int]:
     return frozenset({0, int(said)} if said.isdigit() else {0})
 
 
-def _folders(host: Reader, folder: str) -> list[Folder]:
+def _folders(host: Reader, folder: str) -> list[FolderOwner]:
     """The folder and all above it, from the root down, in one round trip."""
     path = PurePosixPath(folder)
     chain = [str(each) for each in (*reversed(path.parents), path)]
@@ -177,11 +179,11 @@ def _folders(host: Reader, folder: str) -> list[Folder]:
     return found
 
 
-def _folder(host: Reader, line: str) -> Folder:
+def _folder(host: Reader, line: str) -> FolderOwner:
     owner, mode, group, path = line.split("|", _FIELDS - 1)
     bits = int(mode, 8)
     shared = bits & _GROUP and not bits & _WORLD
-    return Folder(path, int(owner), bits, group, bool(shared and _private(host, path, group)))
+    return FolderOwner(path, int(owner), bits, group, bool(shared and _private(host, path, group)))
 
 
 def _private(host: Reader, path: str, group: str) -> bool:

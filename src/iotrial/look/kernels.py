@@ -36,7 +36,7 @@ Key = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class KernelIdentity:
     """``boot`` tells kernels apart, ``spaces`` the namespaces of one."""
 
     boot: str
@@ -48,14 +48,14 @@ class Kernel:
         return (self.boot, *(self.spaces if own else ()), device, knob.name)
 
 
-def kernel_of(host: Reader) -> Kernel:
+def kernel_of(host: Reader) -> KernelIdentity:
     said = host.run(["readlink", *_SPACES]).text.split()
-    return Kernel(reading.text(host, BOOT_ID).strip(), tuple(said))
+    return KernelIdentity(reading.text(host, BOOT_ID).strip(), tuple(said))
 
 
-def refuse_twins(kernels: Mapping[str, Kernel]) -> None:
+def refuse_twins(kernels: Mapping[str, KernelIdentity]) -> None:
     """Raise RefusedError where two names are one host."""
-    seen: dict[Kernel, str] = {}
+    seen: dict[KernelIdentity, str] = {}
     for name, kernel in kernels.items():
         if other := seen.get(kernel):
             raise RefusedError(
@@ -65,7 +65,7 @@ def refuse_twins(kernels: Mapping[str, Kernel]) -> None:
         seen[kernel] = name
 
 
-def shared(kernels: Mapping[str, Kernel]) -> Iterator[Doubt]:
+def shared(kernels: Mapping[str, KernelIdentity]) -> Iterator[Doubt]:
     """A doubt for each kernel that several hosts share."""
     for boot in dict.fromkeys(kernel.boot for kernel in kernels.values()):
         names = [name for name, kernel in kernels.items() if kernel.boot == boot]

@@ -22,7 +22,7 @@ _FSTAB_FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Mount:
+class MountEntry:
     """One line of mountinfo.  ``ident`` and ``parent`` span the tree; ``devno`` is
     ``major:minor`` of the superblock (major 0: no block device of its own); ``root`` which
     folder or file of it is mounted."""
@@ -49,7 +49,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True)
-class Swap:
+class SwapEntry:
     """One line of /proc/swaps: the path, ``partition`` or ``file``, and sizes in bytes."""
 
     path: str
@@ -59,7 +59,7 @@ class Swap:
 
 
 @lru_cache(maxsize=256)
-def parse_mountinfo(text: str) -> tuple[Mount, ...]:
+def parse_mountinfo(text: str) -> tuple[MountEntry, ...]:
     """All mounts of one namespace in the kernel's order.  Lines cut short are left out.
 
     Remembered by the text itself: it is read anew for each trial and namespace, and mostly says
@@ -67,13 +67,13 @@ def parse_mountinfo(text: str) -> tuple[Mount, ...]:
     return tuple(mount for line in text.splitlines() if (mount := _mount(line)))
 
 
-def _mount(line: str) -> Mount | None:
+def _mount(line: str) -> MountEntry | None:
     head, dash, tail = line.partition(" - ")
     fields, origin = head.split(" "), tail.split(" ")
     if not dash or len(fields) < _MOUNT_FIELDS or len(origin) < 2:  # noqa: PLR2004 (type, source)
         return None
     options = fields[5].split(",") + (origin[2].split(",") if len(origin) > 2 else [])  # noqa: PLR2004
-    return Mount(
+    return MountEntry(
         ident=int(fields[0]),
         parent=int(fields[1]),
         devno=fields[2],
@@ -90,7 +90,7 @@ def unescape(text: str) -> str:
     return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), text)
 
 
-def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
+def mount_of(path: str, mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The mount that a real, absolute ``path`` is on, found as the kernel finds it.
 
     The longest matching mount point is *not* the answer: a mount on ``/a`` hides an earlier one
@@ -107,7 +107,7 @@ def mount_of(path: str, mounts: Sequence[Mount]) -> Mount | None:
     return None
 
 
-def _root(mounts: Sequence[Mount]) -> Mount | None:
+def _root(mounts: Sequence[MountEntry]) -> MountEntry | None:
     """The bottom of the tree that is mounted on ``/`` and whose parent is not in the table."""
     known = {m.ident for m in mounts}
     tops = [m for m in mounts if m.point == "/" and (m.parent not in known or m.parent == m.ident)]
@@ -119,11 +119,11 @@ def under(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def parse_swaps(text: str) -> tuple[Swap, ...]:
+def parse_swaps(text: str) -> tuple[SwapEntry, ...]:
     """/proc/swaps: one header line, then path, type, KiB, KiB used, priority."""
     rows = [line.split() for line in text.splitlines()[1:]]
     return tuple(
-        Swap(unescape(row[0]), row[1], int(row[2]) * 1024, int(row[3]) * 1024)
+        SwapEntry(unescape(row[0]), row[1], int(row[2]) * 1024, int(row[3]) * 1024)
         for row in rows
         if len(row) >= _SWAP_FIELDS
     )

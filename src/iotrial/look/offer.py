@@ -13,11 +13,11 @@ from difflib import get_close_matches
 from iotrial.errors import FileRefused, SettingRefused
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Reader
-from iotrial.model.step import Answer, Look
+from iotrial.model.step import Read, StepResult
 from iotrial.model.study import Factor, Level, Study
 from iotrial.model.target import Topology
 from iotrial.model.tunable import Domain
-from iotrial.plan.available import Offer
+from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import nodes, open_factors
 from iotrial.tunables import CATALOGUE, Catalogue, catalogue_of
 
@@ -35,7 +35,7 @@ class Domains:
 
     host: Reader
     catalogue: Catalogue = CATALOGUE
-    _known: dict[tuple[str, str], Answer] = field(default_factory=dict)
+    _known: dict[tuple[str, str], StepResult] = field(default_factory=dict)
 
     def ask(self, wanted: list[tuple[str, str]]) -> None:
         """Read what is not known yet, in one batch."""
@@ -46,7 +46,7 @@ class Domains:
         ]
         if fresh:
             probes = [self.catalogue.tunable(name).probe(device) for name, device in fresh]
-            answers = self.host.batch([Look(probe) for probe in probes])
+            answers = self.host.batch([Read(probe) for probe in probes])
             self._known.update(zip(fresh, answers, strict=True))
 
     def here(self, name: str, device: str) -> bool:
@@ -68,7 +68,7 @@ class Domains:
                 advice=self.instead(name, device)
                 or "Leave the factor out, or take a target that has this setting.",
             )
-        known = self._known.get((name, device), Answer())
+        known = self._known.get((name, device), StepResult())
         return self.catalogue.tunable(name).domain(known.raw)
 
     def why(self, name: str, device: str) -> str:
@@ -92,7 +92,7 @@ class Domains:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequestedValue:
     """One value that a level asks for, and where."""
 
     factor: Factor
@@ -114,7 +114,7 @@ class Wanted:
         return self.name.startswith(COMING)
 
 
-def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[Wanted]:
+def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[RequestedValue]:
     """Every value of every level, with all the devices it is for."""
     known = catalogue_of(study)
     for factor in study.factors:
@@ -124,10 +124,10 @@ def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[Wanted]:
             for name, value in level.settings:
                 knob = known.tunable(name)
                 found = [n for each in targets for n in nodes(factor, knob, topologies[each])]
-                yield Wanted(factor, level, name, value, tuple(dict.fromkeys(found)))
+                yield RequestedValue(factor, level, name, value, tuple(dict.fromkeys(found)))
 
 
-def offer(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> Offer:
+def offer(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> HostCapabilities:
     """What the study's levels come to on this host.
 
     Raises SettingRefused where a tunable whose every choice is wanted does not exist.
@@ -140,7 +140,7 @@ def offer(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> Off
             (factor.subject, device) for device in _open_on(factor, topologies, domains.catalogue)
         ]
     domains.ask(asked)
-    return Offer(
+    return HostCapabilities(
         choices=_choices(study, topologies, domains),
         values=dict(_values(wanted, domains)),
         missing=dict(_missing(wanted, domains)),
@@ -168,7 +168,9 @@ def _open_on(factor: Factor, topologies: Mapping[str, Topology], known: Catalogu
     return [device for below in there for device in nodes(factor, knob, below)]
 
 
-def _values(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str, str, str], str]]:
+def _values(
+    wanted: list[RequestedValue], domains: Domains
+) -> Iterator[tuple[tuple[str, str, str], str]]:
     for each in wanted:
         there = [d for d in each.devices if domains.here(each.name, d)]
         takes = [domains.domain(each.name, device) for device in there]
@@ -194,7 +196,9 @@ def settled(candidate: str, takes: list[Domain]) -> str | None:
     return None if names - {value} or any(d.refusal(value) for d in takes) else value
 
 
-def _missing(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str, str, str], str]]:
+def _missing(
+    wanted: list[RequestedValue], domains: Domains
+) -> Iterator[tuple[tuple[str, str, str], str]]:
     """A tunable of a group that none of its devices has.  A whole level that has nothing here is
     no level: it is refused later, in the words of its tunables."""
     for each in wanted:
@@ -208,5 +212,5 @@ def _missing(wanted: list[Wanted], domains: Domains) -> Iterator[tuple[tuple[str
             yield each.where, f"{why}. {near}".rstrip(". ")
 
 
-def _absent(each: Wanted, domains: Domains) -> bool:
+def _absent(each: RequestedValue, domains: Domains) -> bool:
     return not any(domains.here(each.name, device) for device in each.devices)

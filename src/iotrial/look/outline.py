@@ -22,12 +22,12 @@ from iotrial.look.topology import topology
 from iotrial.model.host import Connect, Reader
 from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
-from iotrial.model.target import MOUNT_POINT, Aim, Node, Target, Topology
-from iotrial.model.tool import Aimed, Reach, aimed_at
+from iotrial.model.target import MOUNT_POINT, PreparedTarget, Target, Topology, TopologyNode
+from iotrial.model.tool import LoadAccess, ToolTarget, aimed_at
 from iotrial.model.trial import Treatment, Trial
 from iotrial.model.tunable import Scope, Setting
 from iotrial.plan.ahead import trials_at_most
-from iotrial.plan.available import Offer, combined, with_available
+from iotrial.plan.available import HostCapabilities, combined, with_available
 from iotrial.plan.design import cells, workload_of
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.parts import parts, parts_of, share, together
@@ -46,7 +46,7 @@ class Outline:
     commands: tuple[tuple[str, tuple[str, ...]], ...]
     targets: tuple[str, ...]
     topologies: dict[str, Topology]
-    aimed: dict[str, Aimed]
+    aimed: dict[str, ToolTarget]
     refused: tuple[str, ...]
     notes: tuple[str, ...]
 
@@ -83,24 +83,24 @@ def outline(host: Reader, study: Study) -> Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class _HostView:
     """What was seen on one host: by target, what is aimed at, what lies below it, and the same
     with the names that it will have."""
 
-    aims: dict[str, Aim]
+    aims: dict[str, PreparedTarget]
     topologies: dict[str, Topology]
     named: dict[str, Topology]
-    offered: Offer
+    offered: HostCapabilities
     notes: tuple[str, ...]
 
 
-def look(host: Reader, study: Study) -> Looked:
+def look(host: Reader, study: Study) -> _HostView:
     """Look at the targets on a host.  Raises as the run would for one that is refused."""
     notes: list[str] = []
     aims = {target.name: _aim(host, study, target, notes) for target in study.targets}
     topologies = {name: _below(host, aim) for name, aim in aims.items()}
     named = {name: _named(aim, topologies[name]) for name, aim in aims.items()}
-    return Looked(aims, topologies, named, offer(host, study, topologies), tuple(notes))
+    return _HostView(aims, topologies, named, offer(host, study, topologies), tuple(notes))
 
 
 def treatments(study: Study, trials: Sequence[Trial]) -> tuple[Treatment, ...]:
@@ -110,7 +110,7 @@ def treatments(study: Study, trials: Sequence[Trial]) -> tuple[Treatment, ...]:
     return tuple(dict.fromkeys(own) or dict.fromkeys(trial.treatment for trial in trials))
 
 
-def _below(host: Reader, aim: Aim) -> Topology:
+def _below(host: Reader, aim: PreparedTarget) -> Topology:
     """What lies below a target; of a loop device that is not made yet, its stand-in, which is
     asked as if it were a loop device whatever it is."""
     found = topology(host, aim)
@@ -123,7 +123,7 @@ def _below(host: Reader, aim: Aim) -> Topology:
     return Topology((*plain, *kept))
 
 
-def _named(aim: Aim, below: Topology) -> Topology:
+def _named(aim: PreparedTarget, below: Topology) -> Topology:
     """The same with the name that the loop device has not got yet."""
     if aim.target.kind != "loop":
         return below
@@ -133,7 +133,7 @@ def _named(aim: Aim, below: Topology) -> Topology:
     return Topology((*Topology.of_disk("loopN").nodes, *kept))
 
 
-def _aim(host: Reader, study: Study, target: Target, notes: list[str]) -> Aim:
+def _aim(host: Reader, study: Study, target: Target, notes: list[str]) -> PreparedTarget:
     """A target's aim.  A loop device is not made: another one stands in to be asked what its
     queue takes."""
     if target.kind != "loop":
@@ -152,14 +152,14 @@ def _aim(host: Reader, study: Study, target: Target, notes: list[str]) -> Aim:
         notes.append(
             f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"
         )
-    aim = Aim(target, MOUNT_POINT if target.filesystem else "/dev/loopN", stand_in, None)
+    aim = PreparedTarget(target, MOUNT_POINT if target.filesystem else "/dev/loopN", stand_in, None)
     if not target.filesystem:
         within(host, aim, reach_of(study, target))
     return aim
 
 
 def _commands(
-    host: Reader, study: Study, trials: tuple[Trial, ...], aims: dict[str, Aim]
+    host: Reader, study: Study, trials: tuple[Trial, ...], aims: dict[str, PreparedTarget]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     facts = numbers(gather(host, (), sorted({executed(w).program for w in study.workloads})))
     found: dict[str, tuple[str, ...]] = {}
@@ -171,14 +171,14 @@ def _commands(
     return tuple((w.name, found[w.name]) for w in study.workloads if w.name in found)
 
 
-def aimed(aim: Aim) -> Aimed:
+def aimed(aim: PreparedTarget) -> ToolTarget:
     if aim.target.filesystem:
         return aimed_at(aim)
     whole = aim.identity.size if aim.identity and aim.target.kind == "device" else 0
     return replace(aimed_at(aim), size=aim.target.size or whole)
 
 
-def words(aim: Aim) -> str:
+def words(aim: PreparedTarget) -> str:
     made = f" with {aim.target.filesystem} on it" if aim.target.filesystem else ""
     if aim.target.kind == "loop":
         return f"a loop device that iotrial makes{made} and removes"
@@ -248,18 +248,18 @@ def _alike(said: Mapping[str, Iterable[str]]) -> Iterator[str]:
     yield from (f"{folded([*hosts])}: {each}" for each, hosts in who.items())
 
 
-def _looking(host: Reader, study: Study) -> Callable[[], Looked]:
+def _looking(host: Reader, study: Study) -> Callable[[], _HostView]:
     return lambda: look(host, study)
 
 
-def _aimed(study: Study, name: str, seen: dict[str, Looked]) -> Aimed:
+def _aimed(study: Study, name: str, seen: dict[str, _HostView]) -> ToolTarget:
     """What the first part of a target is: the others are taken to be like it."""
     part = parts(study, name)[0]
     return aimed(seen[part.host].aims[part.target.name])
 
 
 def _settings(
-    study: Study, shares: dict[str, Study], seen: dict[str, Looked], trial: Trial
+    study: Study, shares: dict[str, Study], seen: dict[str, _HostView], trial: Trial
 ) -> tuple[Setting, ...]:
     found: dict[Setting, None] = {}
     for part in parts_of(study, trial):
@@ -273,7 +273,7 @@ def _settings(
 
 
 def _commands_of_many(
-    hosts: Mapping[str, Reader], study: Study, trials: tuple[Trial, ...], seen: dict[str, Looked]
+    hosts: Mapping[str, Reader], study: Study, trials: tuple[Trial, ...], seen: dict[str, _HostView]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Of each workload's first trial, what its first part is told."""
     programs = sorted({executed(each).program for each in study.workloads})
@@ -288,18 +288,18 @@ def _commands_of_many(
     return tuple((w.name, found[w.name]) for w in study.workloads if w.name in found)
 
 
-def expected(host: Reader, target: Target) -> Aim:
+def expected(host: Reader, target: Target) -> PreparedTarget:
     """What the aim will be, as far as it can be said without making anything.
 
     Raises TargetRefused where a file system may not be made on the device."""
     if target.filesystem and not target.create:
-        below = ready(host, target, Reach(reads=True, writes=True))
-        return Aim(target, MOUNT_POINT, below.device, below.identity)
+        below = ready(host, target, LoadAccess(reads=True, writes=True))
+        return PreparedTarget(target, MOUNT_POINT, below.device, below.identity)
     name = PurePosixPath(target.path).name if target.kind == "device" else ""
-    return Aim(target, MOUNT_POINT if target.filesystem else target.path, name, None)
+    return PreparedTarget(target, MOUNT_POINT if target.filesystem else target.path, name, None)
 
 
-def planned(aim: Aim, below: Topology) -> Topology:
+def planned(aim: PreparedTarget, below: Topology) -> Topology:
     """What will lie below it: that of its device, if there is one, under a mount."""
     lasting = [node for node in below.nodes if node.scope in ("cpu", "cgroup")]
     found = below.nodes if aim.identity else (*Topology.of_disk(aim.device).nodes, *lasting)
@@ -307,4 +307,4 @@ def planned(aim: Aim, below: Topology) -> Topology:
         return Topology(tuple(found))
     under: tuple[tuple[Scope, str], ...] = (("device", aim.device),) if aim.device else ()
     mounts = [node for node in found if node.scope != "mount"]
-    return Topology((Node("mount", aim.path, under), *mounts))
+    return Topology((TopologyNode("mount", aim.path, under), *mounts))

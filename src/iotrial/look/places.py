@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import TargetRefused
 from iotrial.look import reading
 from iotrial.look.identity import BlockDevice, sight_number, whole
-from iotrial.look.mounts import KERNEL, Mount, mount_of, parse_fstab, parse_mountinfo, under
+from iotrial.look.mounts import KERNEL, MountEntry, mount_of, parse_fstab, parse_mountinfo, under
 from iotrial.model.host import Reader
 from iotrial.model.target import Target
 from iotrial.units import format_bytes
@@ -25,12 +25,12 @@ _SLOWEST_FILL = 4 * MIB  # bytes/s: below this a disk is broken rather than slow
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PathLocation:
     """Where a path really is: its mount, the disk below (None: a network, memory or overlay
     filesystem) and the bytes left for ordinary use."""
 
     path: str
-    mount: Mount
+    mount: MountEntry
     disk: BlockDevice | None
     room: int
 
@@ -38,7 +38,7 @@ class Standing:
         return f"{self.path} lies on {self.mount.describe()}, {format_bytes(self.room)} left"
 
 
-def standing(host: Reader, path: str) -> Standing:
+def standing(host: Reader, path: str) -> PathLocation:
     """Where an existing real path lies.  Raises TargetRefused when no mount holds it, FileRefused
     when the table of mounts cannot be read."""
     mounts = parse_mountinfo(host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape"))
@@ -49,10 +49,10 @@ def standing(host: Reader, path: str) -> Standing:
             evidence=("no line of /proc/self/mountinfo leads there",),
             advice="Is this a chroot without its own / mount? Run where the mounts are visible.",
         )
-    return Standing(path, mount, _disk_below(host, mount), reading.room(host, path))
+    return PathLocation(path, mount, _disk_below(host, mount), reading.room(host, path))
 
 
-def _disk_below(host: Reader, mount: Mount) -> BlockDevice | None:
+def _disk_below(host: Reader, mount: MountEntry) -> BlockDevice | None:
     """The whole disk below a mount, by device number, or by source (btrfs has its own number)."""
     if mount.on_block_device:
         return whole(host, sight_number(host, mount.devno))
@@ -62,7 +62,7 @@ def _disk_below(host: Reader, mount: Mount) -> BlockDevice | None:
     return whole(host, sight_number(host, found.devno))
 
 
-def settle_folder(host: Reader, target: Target, folder: str) -> Standing:
+def settle_folder(host: Reader, target: Target, folder: str) -> PathLocation:
     """The standing of an existing folder, named by its real path, on the mount it should be on.
 
     Raises TargetRefused: not absolute, missing, reached through a link, not a folder, in /dev or
@@ -110,7 +110,7 @@ def _need_real(target: Target, path: str, real: str) -> None:
         )
 
 
-def _need_storage(target: Target, place: Standing) -> None:
+def _need_storage(target: Target, place: PathLocation) -> None:
     if place.mount.fstype in KERNEL or place.mount.point == "/dev":
         raise TargetRefused(
             f"{target.path} would not be on storage",
@@ -120,7 +120,7 @@ def _need_storage(target: Target, place: Standing) -> None:
         )
 
 
-def _need_promised_mount(host: Reader, target: Target, place: Standing) -> None:
+def _need_promised_mount(host: Reader, target: Target, place: PathLocation) -> None:
     promised = parse_fstab(reading.text(host, "/etc/fstab"))
     for point in sorted(promised, key=len, reverse=True):
         deeper = len(point) > len(place.mount.point.rstrip("/"))
@@ -133,7 +133,7 @@ def _need_promised_mount(host: Reader, target: Target, place: Standing) -> None:
             )
 
 
-def need_room(target: Target, place: Standing, size: int) -> None:
+def need_room(target: Target, place: PathLocation, size: int) -> None:
     """Refuse when ``size`` more bytes would not leave a margin: 64 MiB, or 5 % of what is left."""
     margin = max(_MARGIN, int(place.room * _MARGIN_SHARE)) if size else 0
     if size + margin > place.room:
@@ -145,7 +145,7 @@ def need_room(target: Target, place: Standing, size: int) -> None:
         )
 
 
-def need_writable(target: Target, place: Standing) -> None:
+def need_writable(target: Target, place: PathLocation) -> None:
     if place.mount.read_only:
         raise TargetRefused(
             f"{place.path} is mounted read-only",

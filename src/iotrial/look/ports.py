@@ -19,7 +19,7 @@ from typing import Literal
 
 from iotrial.errors import FileRefused, RefusedError
 from iotrial.model.host import Reader
-from iotrial.model.listen import LAST, Listen
+from iotrial.model.listen import LAST, ListenAddress
 
 FIRST, COUNT = 20_000, 10_000
 """Where ports are chosen from: below those that Linux gives to clients (32768 to 60999)."""
@@ -28,7 +28,7 @@ _LISTENS = "0A"
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ListeningSocket:
     """A socket that listens, by the number of its ``inode``."""
 
     address: str
@@ -36,7 +36,7 @@ class Row:
     inode: int
 
 
-def rows(text: str, order: Literal["little", "big"] = sys.byteorder) -> list[Row]:
+def rows(text: str, order: Literal["little", "big"] = sys.byteorder) -> list[ListeningSocket]:
     """Those of a table that listen; ``order`` is that of the host's bytes."""
     found = []
     for line in text.splitlines()[1:]:
@@ -48,11 +48,11 @@ def rows(text: str, order: Literal["little", "big"] = sys.byteorder) -> list[Row
             int(address[at : at + 8], 16).to_bytes(4, order) for at in range(0, len(address), 8)
         )
         named = IPv4Address(raw) if len(raw) == 4 else IPv6Address(raw)  # noqa: PLR2004 (bytes)
-        found.append(Row(str(named), int(port, 16), int(words[9])))
+        found.append(ListeningSocket(str(named), int(port, 16), int(words[9])))
     return found
 
 
-def listening(host: Reader) -> list[Row]:
+def listening(host: Reader) -> list[ListeningSocket]:
     """Every socket of TCP that listens on ``host``.  Raises HostUnreachable."""
     found = []
     for path in _TABLES:
@@ -61,7 +61,7 @@ def listening(host: Reader) -> list[Row]:
     return found
 
 
-def taken(places: Iterable[Listen], there: Sequence[Row]) -> str:
+def taken(places: Iterable[ListenAddress], there: Sequence[ListeningSocket]) -> str:
     """Why nothing is to be started at ``places``, or ''."""
     for place in places:
         for row in there:
@@ -70,7 +70,9 @@ def taken(places: Iterable[Listen], there: Sequence[Row]) -> str:
     return ""
 
 
-def chosen(listen: Listen, count: int, there: Sequence[Row], seed: str) -> list[Listen]:
+def chosen(
+    listen: ListenAddress, count: int, there: Sequence[ListeningSocket], seed: str
+) -> list[ListenAddress]:
     """``count`` places: from the port that ``listen`` names on, or ones where nobody listens, the
     same for the same ``seed`` while they are free.
 
@@ -90,7 +92,7 @@ def chosen(listen: Listen, count: int, there: Sequence[Row], seed: str) -> list[
     return [listen.at(port) for port in ports]
 
 
-def ours(host: Reader, place: Listen, there: Sequence[Row], mark: str) -> bool:
+def ours(host: Reader, place: ListenAddress, there: Sequence[ListeningSocket], mark: str) -> bool:
     """Whether one socket alone listens at the port of ``place``, at that address, held by processes
     alone that have ``mark`` in their environment."""
     found = [row for row in there if row.port == place.port]

@@ -14,14 +14,14 @@ from iotrial.look import reading
 from iotrial.look.mounts import under
 from iotrial.model.host import Reader
 from iotrial.model.study import Study
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Reach
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import LoadAccess
 from iotrial.plan.ahead import loads_on
 from iotrial.tools import tool
 from iotrial.units import format_bytes
 
 
-def within(host: Reader, aim: Aim, reach: Reach) -> None:
+def within(host: Reader, aim: PreparedTarget, reach: LoadAccess) -> None:
     """Refuse a load that touches anything beside its target, or has a shell run commands."""
     if reach.runs:
         raise TargetRefused(
@@ -44,12 +44,12 @@ def within(host: Reader, aim: Aim, reach: Reach) -> None:
         _spare(host, aim, reach)
 
 
-def changes(reach: Reach, size: int) -> bool:
+def changes(reach: LoadAccess, size: int) -> bool:
     """Whether a file of this size would not stay as it is."""
     return reach.writes or bool(reach.alters) or size < reach.extent
 
 
-def why_changed(reach: Reach, size: int) -> tuple[str, ...]:
+def why_changed(reach: LoadAccess, size: int) -> tuple[str, ...]:
     """Why a file of this size would not stay as it is under a load that only reads."""
     found = [f"{option} is not known to leave a file as it is" for option in reach.alters]
     if size < reach.extent:
@@ -59,7 +59,7 @@ def why_changed(reach: Reach, size: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _spare(host: Reader, aim: Aim, reach: Reach) -> None:
+def _spare(host: Reader, aim: PreparedTarget, reach: LoadAccess) -> None:
     """A file that lies in a directory target already, and that the load names, is somebody's; a
     device node leads out of the directory, wherever it lies."""
     for path in reach.paths:
@@ -80,7 +80,7 @@ def _spare(host: Reader, aim: Aim, reach: Reach) -> None:
             )
 
 
-def _other_device(host: Reader, aim: Aim, path: str) -> bool:
+def _other_device(host: Reader, aim: PreparedTarget, path: str) -> bool:
     """Does it lead to a block device that is not the target, by its number?"""
     there = reading.status(host, path)
     if there is None or not there.is_block_device:
@@ -89,7 +89,7 @@ def _other_device(host: Reader, aim: Aim, path: str) -> bool:
     return target is None or there.devno != target.devno
 
 
-def _inside(host: Reader, aim: Aim, path: str) -> bool:
+def _inside(host: Reader, aim: PreparedTarget, path: str) -> bool:
     """Is ``path`` the target, or in it when that is a directory?  A relative name is one in the
     folder that the tool works in, which is the results folder, and never the target."""
     if not path.startswith("/"):
@@ -104,12 +104,12 @@ def _inside(host: Reader, aim: Aim, path: str) -> bool:
     return bool(real) and (under(real, folder) if folder else real == aim.path)
 
 
-def reach_of(study: Study, target: Target) -> Reach:
+def reach_of(study: Study, target: Target) -> LoadAccess:
     """What all workloads that are aimed at it, with their chores, may do to a target."""
     loads = loads_on(study, target.name)
     reaches = [tool(each.tool).reach(each) for each in loads]
     chores = [chore for each in loads for chore in (*each.prepare, *each.cleanup)]
-    return Reach(
+    return LoadAccess(
         reads=any(reach.reads for reach in reaches),
         writes=any(reach.writes for reach in reaches)
         or any(chore.destroys(target) for chore in chores),

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused
 from iotrial.model.host import Reader
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Probe, Read
 
 # One field a separator, because %F holds blanks ("block special file").
 _FORMAT = "%F|%t|%T|%d|%i|%s|%a|%u"
@@ -21,7 +21,7 @@ _FIELDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class FileStatus:
     """What stat(1) says of a path, links followed.  ``devno`` is ``major:minor`` of a device
     node (``0:0`` otherwise), ``filesystem`` the number of the filesystem it lies on, ``size`` in
     bytes, ``mode`` the permission bits."""
@@ -73,9 +73,9 @@ def contents(host: Reader, paths: Iterable[str]) -> dict[str, bytes]:
 
 
 @lru_cache(maxsize=8192)
-def _look(path: str) -> Look:
+def _look(path: str) -> Read:
     """A step is a frozen value: many hosts, and all trials, are asked for the same paths."""
-    return Look(Probe(path))
+    return Read(Probe(path))
 
 
 def texts(host: Reader, paths: Iterable[str]) -> dict[str, str]:
@@ -96,25 +96,25 @@ def names(host: Reader, folder: str) -> list[str]:
         return []
 
 
-def status(host: Reader, path: str) -> Status | None:
+def status(host: Reader, path: str) -> FileStatus | None:
     """stat(1) of a path, links followed; None when there is nothing."""
     done = host.run(["stat", "-L", "-c", _FORMAT, path])
     return parse_status(done.text) if done.exit == 0 else None
 
 
-def itself(host: Reader, path: str) -> Status | None:
+def itself(host: Reader, path: str) -> FileStatus | None:
     """stat(1) of a path, a link not followed; None when there is nothing."""
     done = host.run(["stat", "-c", _FORMAT, path])
     return parse_status(done.text) if done.exit == 0 else None
 
 
-def parse_status(line: str) -> Status | None:
+def parse_status(line: str) -> FileStatus | None:
     """One line of ``stat -c '%F|%t|%T|%d|%i|%s|%a|%u'``; None when it is something else."""
     fields = line.strip().split("|")
     if len(fields) != _FIELDS:
         return None
     kind, major, minor, filesystem, inode, size, mode, owner = fields
-    return Status(
+    return FileStatus(
         kind=kind,
         devno=f"{int(major or '0', 16)}:{int(minor or '0', 16)}",
         filesystem=int(filesystem),

@@ -24,9 +24,9 @@ from pathlib import PurePosixPath
 
 from iotrial.errors import SettingRefused
 from iotrial.hosts.steps import reads
-from iotrial.look.offer import Domains, Wanted, wants
+from iotrial.look.offer import Domains, RequestedValue, wants
 from iotrial.model.host import Reader
-from iotrial.model.step import Look, Probe, spoken
+from iotrial.model.step import Probe, Read, spoken
 from iotrial.model.study import Study
 from iotrial.model.target import Topology
 from iotrial.model.trial import Treatment, treatment_text
@@ -139,7 +139,7 @@ def _queues(
             Probe(_LOOPS if is_other else f"/sys/block/{device}/mq/0/nr_tags"),
         )
     ]
-    answers = host.batch([Look(probe) for probe in probes]) if probes else ()
+    answers = host.batch([Read(probe) for probe in probes]) if probes else ()
     said = [reads(probe, answer) or "" for probe, answer in zip(probes, answers, strict=True)]
     return {
         (at, device): _Queue(
@@ -246,11 +246,11 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
     yield from too_deep(host, study, topologies)
 
 
-def _level(each: Wanted) -> str:
+def _level(each: RequestedValue) -> str:
     return f"factor {each.factor.name}, level {each.level.label}"
 
 
-def _refusal(domains: Domains, each: Wanted, device: str) -> str:
+def _refusal(domains: Domains, each: RequestedValue, device: str) -> str:
     knob = domains.catalogue.tunable(each.name)
     if knob.reload:
         return f"it cannot be a factor of a trial: {knob.reload}"
@@ -269,7 +269,7 @@ def unread(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> It
     for each in wants(study, topologies):
         for device in each.devices if known.said_by_command(each.name) else ():
             probe = known.tunable(each.name).probe(device)
-            (answer,) = host.batch([Look(probe)])
+            (answer,) = host.batch([Read(probe)])
             if reads(probe, answer) is None:
                 why = answer.complaint or f"`{spoken(probe.argv)}` does not say it"
                 yield f"{_level(each)}: {each.name} cannot be read: {why}"

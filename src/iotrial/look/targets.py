@@ -27,7 +27,7 @@ from iotrial.look.identity import (
 from iotrial.look.inodes import need_closed, need_kept, need_same
 from iotrial.look.mounts import MEMORY
 from iotrial.look.places import (
-    Standing,
+    PathLocation,
     laid_size,
     need_room,
     need_writable,
@@ -37,13 +37,13 @@ from iotrial.look.places import (
 from iotrial.look.reach import changes, why_changed, within
 from iotrial.look.usage import busy, file_busy, file_usages, usages
 from iotrial.model.host import Reader
-from iotrial.model.target import Aim, Identity, Target
-from iotrial.model.tool import Reach
+from iotrial.model.target import DeviceIdentity, PreparedTarget, Target
+from iotrial.model.tool import LoadAccess
 from iotrial.model.trial import Doubt
 from iotrial.units import format_bytes
 
 
-def ready(host: Reader, target: Target, reach: Reach) -> Aim:
+def ready(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
     """Make a device, file or directory ready to be aimed at by a load that reaches so far.
 
     Looks and changes nothing.  Raises TargetRefused.  A target of kind ``loop`` is made by
@@ -64,7 +64,7 @@ def ready(host: Reader, target: Target, reach: Reach) -> Aim:
     return aim
 
 
-def same(host: Reader, aim: Aim) -> None:
+def same(host: Reader, aim: PreparedTarget) -> None:
     """Refuse when the aim is not what it was: another disk, another mount, or now in use.
 
     Cheap enough for every trial.  Raises TargetRefused.
@@ -87,25 +87,25 @@ def same(host: Reader, aim: Aim) -> None:
         _need_unused(aim.target, busy(host, identity_of(host, device)))
 
 
-def changed(before: Identity | None, now: Identity | None) -> bool:
+def changed(before: DeviceIdentity | None, now: DeviceIdentity | None) -> bool:
     """Are two sightings of one name two different disks?"""
     if before is None or now is None:
         return before is not now
     return before.stable != now.stable
 
 
-def _seen(identity: Identity | None) -> str:
+def _seen(identity: DeviceIdentity | None) -> str:
     return portrait(identity) if identity else "no block device"
 
 
-def _device_now(host: Reader, aim: Aim) -> BlockDevice:
+def _device_now(host: Reader, aim: PreparedTarget) -> BlockDevice:
     try:
         return sight(host, aim.path)
     except TargetRefused as gone:
         raise _named(gone, aim.target) from None
 
 
-def _below_now(host: Reader, aim: Aim) -> BlockDevice | None:
+def _below_now(host: Reader, aim: PreparedTarget) -> BlockDevice | None:
     folder = str(PurePosixPath(aim.path).parent) if aim.target.kind == "file" else aim.path
     return settle_folder(host, aim.target, folder).disk
 
@@ -121,7 +121,7 @@ def _named(refused: TargetRefused, target: Target) -> TargetRefused:
 # Devices.
 
 
-def _ready_device(host: Reader, target: Target, reach: Reach) -> Aim:
+def _ready_device(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
     try:
         path = node(host, target)
         device = sight(host, path)
@@ -136,10 +136,10 @@ def _ready_device(host: Reader, target: Target, reach: Reach) -> Aim:
     if reach.writes:
         _need_armed(host, target, device, identity)
     need_lasting_name(target, device, disk)
-    return Aim(target, reading.resolve(host, path), device.disk_name, disk)
+    return PreparedTarget(target, reading.resolve(host, path), device.disk_name, disk)
 
 
-def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> None:
+def _need_medium(target: Target, device: BlockDevice, identity: DeviceIdentity) -> None:
     if device.size == 0:
         raise TargetRefused(
             f"{target.path} is empty: no medium, or a loop device without a file",
@@ -149,7 +149,9 @@ def _need_medium(target: Target, device: BlockDevice, identity: Identity) -> Non
         )
 
 
-def _need_armed(host: Reader, target: Target, device: BlockDevice, identity: Identity) -> None:
+def _need_armed(
+    host: Reader, target: Target, device: BlockDevice, identity: DeviceIdentity
+) -> None:
     """Writing needs a device that can be written and a study that names this very disk."""
     if device.read_only:
         raise TargetRefused(
@@ -185,7 +187,7 @@ def _unarmed(target: Target) -> str:
     return f'destroy = "{target.destroy}" is not the disk at {target.path}'
 
 
-def _how_to_arm(identity: Identity) -> str:
+def _how_to_arm(identity: DeviceIdentity) -> str:
     word = password(identity)
     if not word:
         return (
@@ -225,7 +227,7 @@ def _how_to_free(target: Target, evidence: tuple[str, ...]) -> str:
 # Files and directories.
 
 
-def _ready_file(host: Reader, target: Target, reach: Reach) -> Aim:
+def _ready_file(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
     path = PurePosixPath(target.path)
     place = settle_folder(host, target, str(path.parent))
     real = str(PurePosixPath(place.path) / path.name)
@@ -263,7 +265,7 @@ def _need_no_link(host: Reader, target: Target, path: str) -> None:
 
 
 def _need_expendable(
-    target: Target, path: str, found: reading.Status | None, why: tuple[str, ...] = ()
+    target: Target, path: str, found: reading.FileStatus | None, why: tuple[str, ...] = ()
 ) -> None:
     """A file that is there is somebody's: written, or made longer, only when the study names it.
 
@@ -283,7 +285,7 @@ def _need_expendable(
     )
 
 
-def _ready_directory(host: Reader, target: Target, reach: Reach) -> Aim:
+def _ready_directory(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
     place = settle_folder(host, target, target.path)
     if reach.storage:
         need_closed(host, target, place.path)
@@ -294,18 +296,18 @@ def _ready_directory(host: Reader, target: Target, reach: Reach) -> Aim:
 
 
 def _aim_at(
-    host: Reader, target: Target, path: str, place: Standing, found: reading.Status | None
-) -> Aim:
+    host: Reader, target: Target, path: str, place: PathLocation, found: reading.FileStatus | None
+) -> PreparedTarget:
     inode = found.inode_of if found else ""
     if place.disk is None:
-        return Aim(target, path, "", None, inode)
-    return Aim(target, path, place.disk.name, identity_of(host, place.disk), inode)
+        return PreparedTarget(target, path, "", None, inode)
+    return PreparedTarget(target, path, place.disk.name, identity_of(host, place.disk), inode)
 
 
 # Doubts.
 
 
-def doubts(host: Reader, aim: Aim) -> tuple[Doubt, ...]:
+def doubts(host: Reader, aim: PreparedTarget) -> tuple[Doubt, ...]:
     """What to hold against trials on this target, however well they go."""
     found = []
     if aim.target.kind in ("file", "directory"):
@@ -316,7 +318,7 @@ def doubts(host: Reader, aim: Aim) -> tuple[Doubt, ...]:
     return tuple(found)
 
 
-def _of_place(place: Standing) -> list[Doubt]:
+def _of_place(place: PathLocation) -> list[Doubt]:
     if place.mount.fstype in MEMORY:
         what = f"{place.path} is {place.mount.fstype}: this measures memory, not storage"
         return [Doubt("target-memory", what, "Use a folder on a disk.")]
@@ -326,7 +328,7 @@ def _of_place(place: Standing) -> list[Doubt]:
     return []
 
 
-def _of_disk(host: Reader, identity: Identity) -> list[Doubt]:
+def _of_disk(host: Reader, identity: DeviceIdentity) -> list[Doubt]:
     found = []
     if not identity.ids:
         what = f"{identity.kernel_name} has no serial or wwid: a swap for another of its size"
@@ -366,7 +368,7 @@ def node(host: Reader, target: Target) -> str:
     )
 
 
-def need_lasting_name(target: Target, device: BlockDevice, disk: Identity) -> None:
+def need_lasting_name(target: Target, device: BlockDevice, disk: DeviceIdentity) -> None:
     """sda is whichever disk answered first at this boot: not a name to aim at by, where there is
     a better one.  A loop device is known by its file, an md array by its own superblock.
     Raises TargetRefused."""

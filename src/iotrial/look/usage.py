@@ -38,9 +38,9 @@ from pathlib import PurePosixPath
 
 from iotrial.look import reading
 from iotrial.look.identity import BlockDevice, sight_folder, sight_number
-from iotrial.look.mounts import Mount, Swap, mount_of, parse_mountinfo, parse_swaps
+from iotrial.look.mounts import MountEntry, SwapEntry, mount_of, parse_mountinfo, parse_swaps
 from iotrial.model.host import Reader
-from iotrial.model.target import Identity
+from iotrial.model.target import DeviceIdentity
 
 _NOTHING_FOUND = 2
 _SEVERAL_FOUND = 8
@@ -52,7 +52,7 @@ _CLAIM = "sysopen(F,$ARGV[0],128) or exit($!+0)"
 
 
 @dataclass(frozen=True, slots=True)
-class Relative:
+class _RelatedDevice:
     """A device of the tree, and what it is to the target (``a partition of loop9``; the target
     itself: empty).  ``probed``: is its content the target's content?"""
 
@@ -65,7 +65,7 @@ class Relative:
         return f"{self.device.name} ({self.tie})" if self.tie else self.device.name
 
 
-def usages(host: Reader, identity: Identity) -> tuple[str, ...]:
+def usages(host: Reader, identity: DeviceIdentity) -> tuple[str, ...]:
     """Everything that speaks against touching this device now, one sentence each; none: free.
 
     Raises TargetRefused when the device is gone, FileRefused when the tables of mounts or swaps
@@ -82,7 +82,7 @@ def usages(host: Reader, identity: Identity) -> tuple[str, ...]:
     )
 
 
-def busy(host: Reader, identity: Identity) -> tuple[str, ...]:
+def busy(host: Reader, identity: DeviceIdentity) -> tuple[str, ...]:
     """The cheap part of :func:`usages`, for use before every trial: reads, no probing of
     content (which the load itself is changing) and this namespace only."""
     return _told(host, _whole_tree(host, identity.devno), own_mounts(host))
@@ -93,25 +93,27 @@ def used(host: Reader, devno: str) -> tuple[str, ...]:
     return _told(host, tree(host, sight_number(host, devno)), all_mounts(host))
 
 
-def tree(host: Reader, device: BlockDevice) -> tuple[Relative, ...]:
+def tree(host: Reader, device: BlockDevice) -> tuple[_RelatedDevice, ...]:
     """The device first, then all that is built on it, and the disk a partition lies on."""
     return _tree(host, device, attached(host))
 
 
-def _whole_tree(host: Reader, devno: str) -> tuple[Relative, ...]:
+def _whole_tree(host: Reader, devno: str) -> tuple[_RelatedDevice, ...]:
     """The tree of a device; of a loop device also what it is attached to."""
     device, loops = sight_number(host, devno), attached(host)
     return (*_tree(host, device, loops), *_under(host, device, loops))
 
 
-def _tree(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> tuple[Relative, ...]:
-    start = [Relative(device)]
+def _tree(
+    host: Reader, device: BlockDevice, loops: Sequence[_AttachedLoop]
+) -> tuple[_RelatedDevice, ...]:
+    start = [_RelatedDevice(device)]
     if device.is_partition:
         disk = sight_folder(host, device.disk)
-        start.append(Relative(disk, f"the disk of {device.name}", probed=False))
+        start.append(_RelatedDevice(disk, f"the disk of {device.name}", probed=False))
         start += _holders(host, disk)
     start += _twins(host, device)
-    found: dict[str, Relative] = {}
+    found: dict[str, _RelatedDevice] = {}
     waiting = start
     while waiting:
         relative = waiting.pop(0)
@@ -128,7 +130,9 @@ def legs(host: Reader, device: BlockDevice) -> tuple[str, ...]:
     return tuple(reading.names(host, f"{device.disk}/slaves"))
 
 
-def _above(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> list[Relative]:
+def _above(
+    host: Reader, device: BlockDevice, loops: Sequence[_AttachedLoop]
+) -> list[_RelatedDevice]:
     return [
         *_partitions(host, device),
         *_holders(host, device),
@@ -136,24 +140,24 @@ def _above(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> list
     ]
 
 
-def _partitions(host: Reader, device: BlockDevice) -> list[Relative]:
+def _partitions(host: Reader, device: BlockDevice) -> list[_RelatedDevice]:
     inside = [n for n in reading.names(host, device.folder) if n.startswith(device.name)]
     folders = [f"{device.folder}/{name}" for name in inside]
     said = reading.texts(host, [f"{folder}/partition" for folder in folders]) if folders else {}
     return [
-        Relative(sight_folder(host, folder), f"a partition of {device.name}")
+        _RelatedDevice(sight_folder(host, folder), f"a partition of {device.name}")
         for folder in folders
         if said[f"{folder}/partition"]
     ]
 
 
-def _holders(host: Reader, device: BlockDevice) -> list[Relative]:
+def _holders(host: Reader, device: BlockDevice) -> list[_RelatedDevice]:
     found = []
     for name in reading.names(host, f"{device.folder}/holders"):
         devno = reading.text(host, f"{device.folder}/holders/{name}/dev")
         if devno:
             holder = sight_number(host, devno)
-            found.append(Relative(holder, f"built on {device.name}{_kind(host, holder)}"))
+            found.append(_RelatedDevice(holder, f"built on {device.name}{_kind(host, holder)}"))
     return found
 
 
@@ -165,7 +169,9 @@ def _kind(host: Reader, holder: BlockDevice) -> str:
     return next((f": {word}" for word in told if word), "")
 
 
-def _loops_on(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> list[Relative]:
+def _loops_on(
+    host: Reader, device: BlockDevice, loops: Sequence[_AttachedLoop]
+) -> list[_RelatedDevice]:
     """Loop devices that are attached to the device, by whatever node; to the file that it is
     itself attached to; or to nobody knows what, a node that is gone."""
     own = next((each for each in loops if each.name == device.name), None)
@@ -180,7 +186,9 @@ def _loops_on(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> l
     return found
 
 
-def _under(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> tuple[Relative, ...]:
+def _under(
+    host: Reader, device: BlockDevice, loops: Sequence[_AttachedLoop]
+) -> tuple[_RelatedDevice, ...]:
     """What a loop device is attached to, where that is a device: it, and all that is built on it
     beside the loop."""
     own = next((each for each in loops if each.name == device.name), None)
@@ -196,7 +204,7 @@ def _under(host: Reader, device: BlockDevice, loops: Sequence[Attached]) -> tupl
     )
 
 
-def _twins(host: Reader, device: BlockDevice) -> list[Relative]:
+def _twins(host: Reader, device: BlockDevice) -> list[_RelatedDevice]:
     """Other paths to the same disk that no multipath device has gathered: the same wwid.
 
     NVMe's own multipathing shows its paths as ``hidden`` disks; those are the target itself.
@@ -224,17 +232,17 @@ def _wwid(folder: str, said: Mapping[str, str]) -> str:
     return said[f"{folder}/wwid"] or said[f"{folder}/device/wwid"]
 
 
-def _in_block(host: Reader, name: str, tie: str) -> list[Relative]:
+def _in_block(host: Reader, name: str, tie: str) -> list[_RelatedDevice]:
     """A disk by its kernel name; none when it has just vanished."""
     devno = reading.text(host, f"/sys/block/{name}/dev")
-    return [Relative(sight_number(host, devno), tie)] if devno else []
+    return [_RelatedDevice(sight_number(host, devno), tie)] if devno else []
 
 
 # Deciding: pure over the tables.
 
 
 def _told(
-    host: Reader, relatives: Sequence[Relative], mounts: Sequence[tuple[str, Mount]]
+    host: Reader, relatives: Sequence[_RelatedDevice], mounts: Sequence[tuple[str, MountEntry]]
 ) -> tuple[str, ...]:
     """What the kernel's own tables say: built upon, mounted, swapped on."""
     swaps = parse_swaps(_table(host, "/proc/swaps"))
@@ -248,7 +256,7 @@ def _told(
     )
 
 
-def _pooled(host: Reader, relatives: Sequence[Relative]) -> tuple[str, ...]:
+def _pooled(host: Reader, relatives: Sequence[_RelatedDevice]) -> tuple[str, ...]:
     """Members of mounted btrfs file systems: the table of mounts names one of several."""
     pools = [f"/sys/fs/btrfs/{name}/devices" for name in reading.names(host, "/sys/fs/btrfs")]
     members = {name for pool in pools for name in reading.names(host, pool)}
@@ -259,7 +267,7 @@ def _pooled(host: Reader, relatives: Sequence[Relative]) -> tuple[str, ...]:
     )
 
 
-def built_on(relatives: Iterable[Relative]) -> tuple[str, ...]:
+def built_on(relatives: Iterable[_RelatedDevice]) -> tuple[str, ...]:
     """Partitions, holders and loop devices are use, whether or not anything is mounted."""
     return tuple(
         f"{relative.device.name} is {relative.tie}"
@@ -269,8 +277,8 @@ def built_on(relatives: Iterable[Relative]) -> tuple[str, ...]:
 
 
 def mounted(
-    relatives: Iterable[Relative],
-    mounts: Sequence[tuple[str, Mount]],
+    relatives: Iterable[_RelatedDevice],
+    mounts: Sequence[tuple[str, MountEntry]],
     numbers: dict[str, str],
 ) -> tuple[str, ...]:
     """Mounts of any relative, by device number, or by source where the filesystem has a number
@@ -289,7 +297,7 @@ def mounted(
 
 
 def swapped(
-    relatives: Iterable[Relative], swaps: Sequence[Swap], numbers: dict[str, str]
+    relatives: Iterable[_RelatedDevice], swaps: Sequence[SwapEntry], numbers: dict[str, str]
 ) -> tuple[str, ...]:
     """Swap spaces on any relative; also one whose node is gone, where the size may be its."""
     return tuple(
@@ -301,11 +309,11 @@ def swapped(
     )
 
 
-def _lost(swap: Swap, numbers: dict[str, str]) -> bool:
+def _lost(swap: SwapEntry, numbers: dict[str, str]) -> bool:
     return swap.kind == "partition" and swap.path not in numbers
 
 
-def _swaps(swap: Swap, numbers: dict[str, str]) -> str:
+def _swaps(swap: SwapEntry, numbers: dict[str, str]) -> str:
     if _lost(swap, numbers):
         return f"may be swap space: {swap.path} has its size, and no such node is there any more"
     return f"is swap space ({swap.path})"
@@ -330,7 +338,7 @@ def signature(told: dict[str, str]) -> str:
 # Reading.
 
 
-def _signatures(host: Reader, relatives: Iterable[Relative]) -> tuple[str, ...]:
+def _signatures(host: Reader, relatives: Iterable[_RelatedDevice]) -> tuple[str, ...]:
     pairs = [(r, _probe(host, r.device)) for r in relatives if r.probed]
     return tuple(f"{relative.title} {found}" for relative, found in pairs if found)
 
@@ -360,11 +368,11 @@ def _table(host: Reader, path: str) -> str:
     return host.read(path).decode("utf-8", "surrogateescape")
 
 
-def own_mounts(host: Reader) -> list[tuple[str, Mount]]:
+def own_mounts(host: Reader) -> list[tuple[str, MountEntry]]:
     return [("", mount) for mount in parse_mountinfo(_table(host, "/proc/self/mountinfo"))]
 
 
-def all_mounts(host: Reader) -> list[tuple[str, Mount]]:
+def all_mounts(host: Reader) -> list[tuple[str, MountEntry]]:
     """Mounts of every namespace whose processes can be seen, ours first, each table once."""
     found = own_mounts(host)
     seen = {(mount.devno, mount.source) for _, mount in found}
@@ -415,7 +423,7 @@ def file_busy(host: Reader, path: str) -> tuple[str, ...]:
     return _in_tables(host, path, [mount for _, mount in own_mounts(host)])
 
 
-def _in_tables(host: Reader, path: str, mounts: Sequence[Mount]) -> tuple[str, ...]:
+def _in_tables(host: Reader, path: str, mounts: Sequence[MountEntry]) -> tuple[str, ...]:
     inodes = _inodes(host, path, mounts)
     return (
         *_looped(host, inodes, mounts),
@@ -424,7 +432,7 @@ def _in_tables(host: Reader, path: str, mounts: Sequence[Mount]) -> tuple[str, .
     )
 
 
-def _inodes(host: Reader, path: str, mounts: Sequence[Mount]) -> tuple[str, ...]:
+def _inodes(host: Reader, path: str, mounts: Sequence[MountEntry]) -> tuple[str, ...]:
     """The file by file system and inode; on an overlay also in its upper layer."""
     found = reading.status(host, path)
     below = _upper(path, mounts)
@@ -432,7 +440,7 @@ def _inodes(host: Reader, path: str, mounts: Sequence[Mount]) -> tuple[str, ...]
     return tuple(dict.fromkeys(each.inode_of for each in (found, kept) if each))
 
 
-def _upper(path: str, mounts: Sequence[Mount]) -> str:
+def _upper(path: str, mounts: Sequence[MountEntry]) -> str:
     """Where a file on an overlay is really kept; '' for any other."""
     mount = mount_of(path, mounts)
     if mount is None or mount.fstype != "overlay":
@@ -450,7 +458,7 @@ def _named_twice(host: Reader, path: str) -> tuple[str, ...]:
     return ()
 
 
-def _looped(host: Reader, inodes: Sequence[str], mounts: Sequence[Mount]) -> tuple[str, ...]:
+def _looped(host: Reader, inodes: Sequence[str], mounts: Sequence[MountEntry]) -> tuple[str, ...]:
     found = []
     for loop in attached(host):
         behind = (
@@ -476,7 +484,7 @@ def _swapped(host: Reader, inodes: Sequence[str]) -> tuple[str, ...]:
 
 
 def _bound(
-    host: Reader, path: str, inodes: Sequence[str], mounts: Sequence[Mount]
+    host: Reader, path: str, inodes: Sequence[str], mounts: Sequence[MountEntry]
 ) -> tuple[str, ...]:
     """Mounts of the file itself, under another name."""
     own = mount_of(path, mounts)
@@ -560,7 +568,7 @@ _FIELDS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Attached:
+class _AttachedLoop:
     """A loop device in use: its kernel name, the path of what it was attached to, and that by
     file system and inode, and by ``major:minor`` where it is a device ('': it is none)."""
 
@@ -570,7 +578,7 @@ class Attached:
     devno: str
 
 
-def attached(host: Reader) -> tuple[Attached, ...]:
+def attached(host: Reader) -> tuple[_AttachedLoop, ...]:
     """Every loop device that is attached to something."""
     names = [name for name in reading.names(host, "/sys/block") if name.startswith("loop")]
     files = {name: f"/sys/block/{name}/loop/backing_file" for name in names}
@@ -578,7 +586,8 @@ def attached(host: Reader) -> tuple[Attached, ...]:
     used = {name: said[file] for name, file in files.items() if said[file]}
     known = _asked(host, used) if used else {}
     return tuple(
-        Attached(name, path, *(known.get(name) or _at(host, path))) for name, path in used.items()
+        _AttachedLoop(name, path, *(known.get(name) or _at(host, path)))
+        for name, path in used.items()
     )
 
 

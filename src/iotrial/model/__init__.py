@@ -1,1 +1,1 @@
-"""The nouns, frozen; the glossary is the docstring of :mod:`iotrial`."""
+"""The nouns, frozen; the docstring of :mod:`iotrial` says what each is."""

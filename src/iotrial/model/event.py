@@ -10,20 +10,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from iotrial.model.results import Results, Sample
+from iotrial.model.results import Results, TelemetrySample
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Message:
     """A sentence for people."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class TrialsPlanned:
     """``pending`` trials are to be done, ``most`` until the study ends at the latest (more than
     ``pending`` where it ends as soon as it knows)."""
 
@@ -33,7 +33,7 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class TrialBegan:
     """``expected`` is how long such a trial took before, in seconds (0: none yet)."""
 
     trial: Trial
@@ -41,7 +41,7 @@ class Began:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class SettingsInForce:
     """The settings of one host, read back just before the load."""
 
     host: str
@@ -49,14 +49,14 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Sampled:
+class CountersSampled:
     """What the kernel of one host counted, once a second while a load goes on."""
 
-    sample: Sample
+    sample: TelemetrySample
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
+class LoadProgress:
     """The load goes on since ``elapsed`` seconds."""
 
     trial: Trial
@@ -64,14 +64,14 @@ class Ticked:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TrialEnded:
     """A trial is committed."""
 
     record: TrialRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ResultsUpdated:
     """Everything that was measured so far: told before the first trial, after each block and at the
     end, while no load goes on."""
 
@@ -79,13 +79,23 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PersonAsked:
     """A person is asked to do ``what``, and is waited for."""
 
     what: str
 
 
-Event = Said | Planned | Began | Held | Sampled | Ticked | Ended | Known | Asked
+Event = (
+    Message
+    | TrialsPlanned
+    | TrialBegan
+    | SettingsInForce
+    | CountersSampled
+    | LoadProgress
+    | TrialEnded
+    | ResultsUpdated
+    | PersonAsked
+)
 Tell = Callable[[Event], None]
 
 Ask = Callable[[str, Callable[[], bool]], None]

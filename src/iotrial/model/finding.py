@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from iotrial.model.results import Results
-from iotrial.model.study import Kept, Stage, Study
+from iotrial.model.study import Stage, StageDecision, Study
 from iotrial.model.trial import Treatment, Trial
 
 CellPlace = tuple[str, str]
@@ -74,7 +74,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class RequiredBlocks:
     """What would tell a comparison that nobody can tell yet.
 
     ``difference`` is the relative one that would be told (0.05: 5 %).  ``blocks`` is how many it
@@ -119,7 +119,7 @@ class Finding:
     noise: float | None = None
     bound: Literal["", "high", "low"] = ""
     stage: int = 0
-    needs: Needs | None = None
+    needs: RequiredBlocks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ class SimpleEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class VarianceShare:
     """How much of the variation of a workload's log responses one source explains.
 
     ``source`` is ``("scheduler",)``, ``("scheduler", "depth")``, or the word for what is no
@@ -187,7 +187,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Racer:
+class RaceTreatment:
     """One treatment of a race, against the one that is kept in the end (itself: 1, 1, 1).
 
     ``after`` is the block after which it was dropped or called the same (0: neither);
@@ -207,7 +207,7 @@ class Racer:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class RaceForecast:
     """What a race that is open would still take at the noise seen so far, about.
 
     ``allowed`` is how many blocks the study has left.  ``seconds`` is wall time.
@@ -220,7 +220,7 @@ class Ahead:
 
 
 @dataclass(frozen=True, slots=True)
-class RaceStory:
+class RaceResult:
     """How a race of one workload went.
 
     ``looks`` are the blocks after which it was looked at, ``leaders`` who was kept so far at each.
@@ -235,11 +235,11 @@ class RaceStory:
     blocks: int
     trials: int
     seconds: float
-    racers: tuple[Racer, ...]
+    racers: tuple[RaceTreatment, ...]
     looks: tuple[int, ...]
     leaders: tuple[str, ...]
     half: float | None
-    ahead: Ahead | None = None
+    ahead: RaceForecast | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,29 +347,29 @@ class Comparison:
     resolvable: tuple[tuple[str, float], ...] = ()
     interactions: tuple[Interaction, ...] = ()
     simple: tuple[SimpleEffect, ...] = ()
-    shares: tuple[Share, ...] = ()
-    races: tuple[RaceStory, ...] = ()
-    stages: tuple[StageFound, ...] = ()
-    choices: tuple[Choice, ...] = ()
+    shares: tuple[VarianceShare, ...] = ()
+    races: tuple[RaceResult, ...] = ()
+    stages: tuple[StageResult, ...] = ()
+    choices: tuple[LevelChoice, ...] = ()
     knees: tuple[Knee, ...] = ()
     ceiling: Ceiling | None = None
     grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class StageFound:
+class StageResult:
     """What a stage found, as the study of its own that it is; ``kept`` what its factors came to
     (empty while it is not ``decided``, and where it confirms)."""
 
     stage: Stage
     results: Results
     comparison: Comparison
-    kept: tuple[Kept, ...]
+    kept: tuple[StageDecision, ...]
     decided: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LevelChoice:
     """A factor's ``current`` level and its ``new`` one, the number of the ``stage`` that decided
     (0: none yet) and ``why``."""
 
@@ -381,22 +381,22 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class CarriedLevels:
     """What stages hand on: the labels ``left`` of each factor, and where it ``stands`` while it
     is not varied."""
 
     left: Mapping[str, tuple[str, ...]]
     stands: Mapping[str, str]
 
-    def after(self, kept: Sequence[Kept]) -> Carried:
-        return Carried(
+    def after(self, kept: Sequence[StageDecision]) -> CarriedLevels:
+        return CarriedLevels(
             {**self.left, **{each.factor: each.kept for each in kept}},
             {**self.stands, **{each.factor: each.stands for each in kept}},
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class StageProgress:
     """A stage as it goes.  ``study`` is the stage as a study, ``results`` its trials as that study
     sees them; ``before`` the blocks of earlier stages; ``so_far`` what it began with,
     ``baselines`` those of the whole study, ``kept`` what it came to (empty until it is
@@ -406,10 +406,10 @@ class Course:
     study: Study
     results: Results
     before: int
-    so_far: Carried
+    so_far: CarriedLevels
     baselines: Mapping[str, str]
     decided: bool
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StageDecision, ...] = ()
 
     @property
     def words(self) -> str:

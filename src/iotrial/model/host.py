@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from iotrial.model.step import Answer, Look, Step
-from iotrial.model.study import Place
+from iotrial.model.step import Read, Step, StepResult
+from iotrial.model.study import StudyHost
 
 
 @dataclass(frozen=True, slots=True)
-class Completed:
+class CompletedCommand:
     """What a finished command said.  ``exit`` is its status, or minus the signal that ended it."""
 
     argv: tuple[str, ...]
@@ -77,7 +77,9 @@ class Reader(Protocol):
         """'' as root; else who we are there, and how to be root."""
         ...
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         """Run a short command to its end, environment ``LC_ALL=C``, and give back all it said.
 
         A program that is not installed is ``exit=127``, as in a shell.  Raises
@@ -94,7 +96,7 @@ class Reader(Protocol):
         """Sorted names in a folder.  Raises :class:`~iotrial.errors.FileRefused` (with errno)."""
         ...
 
-    def batch(self, steps: Sequence[Look]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Read]) -> tuple[StepResult, ...]:
         """Read the probes in order and answer each: one round trip, however many they are.
 
         Raises :class:`~iotrial.errors.HostUnreachable` when the host is gone.
@@ -148,7 +150,7 @@ class Host(Reader, Protocol):
         """Unlink a file; one that is not there is no error.  Durable (fsync of the folder)."""
         ...
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         """Do the steps in order and answer each: one round trip, however many they are.
 
         A step that is refused does not keep the ones after it from being done.  Raises
@@ -182,5 +184,5 @@ class Host(Reader, Protocol):
         ...
 
 
-Connect = Callable[[Place], AbstractContextManager[Host]]
+Connect = Callable[[StudyHost], AbstractContextManager[Host]]
 """How a host is reached; left, the connection ends."""

@@ -17,7 +17,7 @@ _TUNNEL = "leave listen out, and the load goes through the host's SSH connection
 
 
 @dataclass(frozen=True, slots=True)
-class Listen:
+class ListenAddress:
     """``address`` is of IPv4 or IPv6, as text of :mod:`ipaddress`; ``port`` 0: to be chosen."""
 
     address: str
@@ -33,7 +33,7 @@ class Listen:
         """Whether only the host itself reaches it."""
         return ip_address(self.address).is_loopback
 
-    def at(self, port: int) -> Listen:
+    def at(self, port: int) -> ListenAddress:
         """The same address at another port."""
         return replace(self, port=port)
 
@@ -42,7 +42,7 @@ class Listen:
         return f"{where}:{self.port}" if self.port else self.address
 
 
-def parse(text: str) -> Listen:
+def parse(text: str) -> ListenAddress:
     """What ``ADDR`` or ``ADDR:PORT`` means; IPv6 stands in brackets before a port.
 
     Raises ValueError, which says why, and what to do.
@@ -61,7 +61,7 @@ def parse(text: str) -> Listen:
     port = int(found["port"]) if found else 0
     if found and not 1 <= port <= LAST:
         raise ValueError(f"{port} is no port: 1 to {LAST}, or leave it out for one that is free")
-    return Listen(str(address), port)
+    return ListenAddress(str(address), port)
 
 
 def _unfit(address: IPv4Address | IPv6Address) -> str:

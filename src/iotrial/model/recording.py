@@ -20,7 +20,7 @@ FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Bins:
+class LatencyHistogram:
     """A latency's histogram: value → number of I/Os, values in units of ``tick`` seconds.  What
     took longer than ``last`` is counted there: from it on, a value is a lower bound."""
 
@@ -62,12 +62,12 @@ class Recording:
     logs: tuple[str, ...] = ()
     tick: float = field(default=0.0, compare=False)
     other: Recording | None = field(default=None, compare=False, repr=False)
-    bins: Mapping[str, Bins] = field(default_factory=dict, compare=False, repr=False)
+    bins: Mapping[str, LatencyHistogram] = field(default_factory=dict, compare=False, repr=False)
     weights: Mapping[str, float] = field(default_factory=dict, compare=False, repr=False)
 
 
 @runtime_checkable
-class Format(Protocol):
+class RecordingFormat(Protocol):
     """One format of files, every version of it."""
 
     name: str

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from iotrial.model.study import Study
-from iotrial.model.tool import Course
+from iotrial.model.tool import RateSeries
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 
 StrainKind = Literal["cpu", "core", "nic", "adapter", "device", "path"]
@@ -28,7 +28,7 @@ class Percentile:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class LatencyDistribution:
     """``name`` is the latency's (``read.clat``); ``runs`` is how many were added up, bin by bin,
     and ``ios`` how many I/Os they had."""
 
@@ -41,7 +41,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Strain:
+class ResourceUsage:
     """One thing of one ``host``.  ``of`` is the part that it serves (``box1/disk``; '': several).
 
     ``busy`` is a share of the time: a CPU's that was not idle, a device's with I/O in flight; of a
@@ -71,28 +71,29 @@ class Strain:
         return {name: value for name, value in asdict(self).items() if value not in ("", 0, None)}
 
 
-def strain_of(row: Mapping[str, Any]) -> Strain:
-    """The opposite of :meth:`Strain.as_dict`.  Raises KeyError, TypeError for anything else."""
-    known = {each.name for each in fields(Strain)}
+def strain_of(row: Mapping[str, Any]) -> ResourceUsage:
+    """The opposite of :meth:`ResourceUsage.as_dict`.  Raises KeyError, TypeError for anything
+    else."""
+    known = {each.name for each in fields(ResourceUsage)}
     if not {"host", "kind", "name"} <= row.keys():
         raise KeyError("host, kind, name")
-    return Strain(**{name: value for name, value in row.items() if name in known})
+    return ResourceUsage(**{name: value for name, value in row.items() if name in known})
 
 
-class Traces(Protocol):
+class TrialTraces(Protocol):
     """What trials noted beside their numbers.  There is much of it, so that it is read from a
     results folder only when it is asked for.  Each raises FormatError for what is not whole."""
 
-    def of_device(self, record: TrialRecord) -> Course | None:
+    def of_device(self, record: TrialRecord) -> RateSeries | None:
         """The rate of the device over time; None where it was not kept."""
         ...
 
-    def of_load(self, record: TrialRecord, metric: str) -> Course | None:
+    def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
         """The rate that a metric of the load is the mean of, as the tool noted it over time; None
         where it noted none."""
         ...
 
-    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:
+    def strains(self, record: TrialRecord) -> tuple[ResourceUsage, ...]:
         """What everything on the way bore; () where that was not kept."""
         ...
 
@@ -100,13 +101,13 @@ class Traces(Protocol):
 class NoTraces:
     """Those of results that are not in a folder."""
 
-    def of_device(self, record: TrialRecord) -> Course | None:  # noqa: ARG002
+    def of_device(self, record: TrialRecord) -> RateSeries | None:  # noqa: ARG002
         return None
 
-    def of_load(self, record: TrialRecord, metric: str) -> Course | None:  # noqa: ARG002
+    def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:  # noqa: ARG002
         return None
 
-    def strains(self, record: TrialRecord) -> tuple[Strain, ...]:  # noqa: ARG002
+    def strains(self, record: TrialRecord) -> tuple[ResourceUsage, ...]:  # noqa: ARG002
         return ()
 
 
@@ -128,8 +129,8 @@ class Results:
     facts: dict[str, dict[str, Any]] = field(default_factory=dict)
     baselines: dict[str, str] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
-    latencies: tuple[Latency, ...] = ()
-    traces: Traces = field(default=NoTraces(), compare=False, repr=False)
+    latencies: tuple[LatencyDistribution, ...] = ()
+    traces: TrialTraces = field(default=NoTraces(), compare=False, repr=False)
 
     @property
     def pretended(self) -> bool:
@@ -142,7 +143,7 @@ class Results:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class TelemetrySample:
     """``values`` is one line of telemetry.jsonl: ``t`` in seconds since the load began, then
     counters as the kernel keeps them; only the difference of two says something.  ``device`` is
     the kernel name of the block device under the target ('': none, the target is remote)."""

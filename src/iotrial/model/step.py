@@ -1,9 +1,9 @@
 """Steps: how a setting is read and changed, as data.
 
-Nothing here calls a host.  A :class:`Probe` says where a value is read, an :class:`Act` how it is
-changed; a batch of :data:`Step` goes to :meth:`~iotrial.model.host.Host.batch` in one round trip.
-Because they are data, the journal holds them, and the guard on the changed machine (a small POSIX
-shell script) can undo everything without Python and without us: so every kind of pick exists
+Nothing here calls a host.  A :class:`Probe` says where a value is read, a :class:`Change` how it
+is changed; a batch of :data:`Step` goes to :meth:`~iotrial.model.host.Host.batch` in one round
+trip. Because they are data, the journal holds them, and the guard on the changed machine (a small
+POSIX shell script) can undo everything without Python and without us: so every kind of pick exists
 twice, here and in ``execute/settings/guard.sh``, and a test compares the two.
 """
 
@@ -87,7 +87,7 @@ class Probe:
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
+class Change:
     """One change.
 
     ``write``: ``data`` into the existing control file ``path``, in one write(2).  ``save``: the
@@ -103,27 +103,27 @@ class Act:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Read:
     """Read a probe."""
 
     probe: Probe
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Ensure:
     """Unless the probe reads as ``value`` at this moment already, do ``acts``, up to the first
     that is refused."""
 
     probe: Probe
     value: str
-    acts: tuple[Act, ...]
+    acts: tuple[Change, ...]
 
 
-Step = Look | Hold
+Step = Read | Ensure
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StepResult:
     """What one step came to.  ``raw`` is what was read (of a Hold: before its acts).  ``errno``
     is 0, or why reading (Look) or an act (Hold) was refused; ``complaint`` says so in words."""
 

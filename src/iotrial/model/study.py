@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from iotrial.model.listen import Listen
+from iotrial.model.listen import ListenAddress
 from iotrial.model.measurement import Metrics
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment
@@ -26,7 +26,7 @@ UNSET = "unset"
 
 
 @dataclass(frozen=True, slots=True)
-class Sighting:
+class TargetSignature:
     """What was measured then, or is now: a target's ``kind``, ``path`` (of a file or directory),
     and the ``ids`` that a disk keeps, on the machine with the id ``machine``."""
 
@@ -37,13 +37,13 @@ class Sighting:
 
 
 @dataclass(frozen=True, slots=True)
-class Prior:
+class PriorResults:
     """``folder`` names the earlier results; ``order`` has, for each workload, treatments from the
     one that did best there; ``targets`` are what they were measured on."""
 
     folder: str
     order: tuple[tuple[str, tuple[Treatment, ...]], ...]
-    targets: tuple[Sighting, ...] = ()
+    targets: tuple[TargetSignature, ...] = ()
 
     def ranks(self, workload: str) -> dict[Treatment, int]:
         """Treatment → its place in the order, from 0; what the prior does not know is not in it."""
@@ -84,7 +84,7 @@ class Stage:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StageDecision:
     """What a factor came to in a stage: ``levels`` tried, ``kept`` of them, the one at which it
     ``stands`` from then on where it is not varied, and ``why`` in words."""
 
@@ -145,7 +145,7 @@ class Factor:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StudyHost:
     """A machine that the study names.  ``ssh`` is how ssh(1) reaches it (empty: this machine);
     ``lease`` in seconds: so long after the link is lost it restores itself.  ``listen`` is where a
     tool's servers are reached (None: through the SSH connection)."""
@@ -153,7 +153,7 @@ class Place:
     name: str
     ssh: str = ""
     lease: float = 30.0
-    listen: Listen | None = None
+    listen: ListenAddress | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class Design:
     runs: int = 0
     stop: Literal["blocks", "decided"] = "blocks"
     blocks_over: Literal["time", "hosts"] = "time"
-    prior: Prior | None = None
+    prior: PriorResults | None = None
     extended: tuple[int, ...] = ()
 
     @property
@@ -189,7 +189,7 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Decide:
+class DecisionRule:
     """When a difference counts.  ``primary`` maps a workload to its metric; ``margin`` is the
     smallest difference that matters, as a fraction; ``guardrails`` map a metric to the largest
     tolerated relative change (0.1: +10 %, −0.05: −5 %); ``limits`` a metric to what it must not
@@ -229,18 +229,18 @@ class Study:
     workloads: tuple[Workload, ...]
     factors: tuple[Factor, ...]
     design: Design
-    decide: Decide
+    decide: DecisionRule
     exclude: tuple[tuple[tuple[str, str], ...], ...] = ()
     text: str = ""
     digest: str = ""
-    hosts: tuple[Place, ...] = ()
+    hosts: tuple[StudyHost, ...] = ()
     aa: AA | None = None
     stages: tuple[Stage, ...] = ()
     inventory: tuple[tuple[str, str], ...] = ()
     pretended: bool = False
     knobs: tuple[Tunable, ...] = field(default=(), repr=False, compare=False)
 
-    places: tuple[Place, ...] = field(init=False, repr=False, compare=False)
+    places: tuple[StudyHost, ...] = field(init=False, repr=False, compare=False)
     """The machines that the targets are on, in the study's order: those they name, or the study's
     only one, or this machine."""
 
@@ -252,10 +252,10 @@ class Study:
         # Reckoned once: with a thousand hosts it is asked for a thousand times a trial.
         named = {host for target in self.targets for host in target.hosts}
         known = [place for place in self.hosts if place.name in named or len(self.hosts) == 1]
-        object.__setattr__(self, "places", tuple(known) or (Place("local"),))
+        object.__setattr__(self, "places", tuple(known) or (StudyHost("local"),))
 
     @property
-    def place(self) -> Place:
+    def place(self) -> StudyHost:
         """The first of :attr:`places`: of most studies the only one."""
         return self.places[0]
 

@@ -19,7 +19,7 @@ MOUNT_POINT = "/iotrial-mount-point"
 
 
 @dataclass(frozen=True, slots=True)
-class Mounting:
+class MountSpec:
     """What is mounted at a target's directory: what mount(8) is given."""
 
     source: str
@@ -51,7 +51,7 @@ class Target:
     create: tuple[tuple[str, ...], ...] = ()
     remove: tuple[tuple[str, ...], ...] = ()
     filesystem: str = ""
-    mount: Mounting | None = None
+    mount: MountSpec | None = None
     devices: tuple[str, ...] = ()
     armed: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class DeviceIdentity:
     """Who a block device is, read from sysfs: never from a name that can move.
 
     ``ids`` maps a kind of identity (``wwid``, ``serial``, ``dm_uuid``, ``md_uuid``,
@@ -90,7 +90,7 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class PreparedTarget:
     """A target made ready: where the load points and which device its settings belong to.
 
     ``path`` is what the tool is given (device node, file, or directory); ``device`` the kernel
@@ -102,12 +102,12 @@ class Aim:
     target: Target
     path: str
     device: str
-    identity: Identity | None
+    identity: DeviceIdentity | None
     inode: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HostTarget:
     """``host`` is a name of the study's; ``target`` is one thing on it that a load is aimed at."""
 
     host: str
@@ -120,7 +120,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class TopologyNode:
     """One thing on the way.  ``scope`` and ``name`` are what tunables belong to (``disk``,
     ``sda``); ``below`` are the nodes (scope, name) it is built on; ``about`` are facts for people
     in their order:
@@ -150,7 +150,7 @@ class Node:
 class Topology:
     """Every node of one target, the top first, each once."""
 
-    nodes: tuple[Node, ...] = ()
+    nodes: tuple[TopologyNode, ...] = ()
 
     def names(self, scope: Scope) -> tuple[str, ...]:
         """What a tunable of this scope is set on; ``("",)`` for the host's own."""
@@ -163,7 +163,7 @@ class Topology:
         """A plain disk that nothing more is known of ('': none at all)."""
         if not name:
             return cls()
-        return cls((Node("device", name, (("disk", name),)), Node("disk", name)))
+        return cls((TopologyNode("device", name, (("disk", name),)), TopologyNode("disk", name)))
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, which has no bytes that are not UTF-8: they become ``\\udcXX``."""

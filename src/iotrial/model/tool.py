@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
-from iotrial.model.listen import Listen
+from iotrial.model.listen import ListenAddress
 from iotrial.model.measurement import Measurement
-from iotrial.model.target import Aim
+from iotrial.model.target import PreparedTarget
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
-class Aimed:
+class ToolTarget:
     """What a load is aimed at, as a tool needs to know it: ``path`` given to the tool, ``kind``
     of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default)."""
 
@@ -38,7 +38,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Leftover:
     """What a load leaves at an absolute ``path``, in a directory that was there before us.
 
     A ``file`` the load makes itself.  A ``folder`` is made before the load, which works
@@ -63,7 +63,7 @@ def inside(folder: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class LoadAccess:
     """What a load will touch.  ``reads`` and ``writes`` say whether it does so at all;
     ``paths`` are files or devices it names itself, beside the one it is aimed at; ``runs`` are
     commands it would have a shell execute (``exec_prerun`` and the like).  ``storage`` is False
@@ -88,9 +88,9 @@ class Reach:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedOutput:
     """Measurements (the trial's own with job ``all``, then one set per job) and doubts; ``basis``
-    is what a tool that is :class:`Merging` makes several loads one from, and knows alone;
+    is what a tool that is :class:`SupportsMerge` makes several loads one from, and knows alone;
     ``disks`` are the kernel names of those that the tool says its files are on ((): not said)."""
 
     measurements: tuple[Measurement, ...]
@@ -115,11 +115,13 @@ class Tool(Protocol):
         """
         ...
 
-    def reach(self, workload: Workload) -> Reach: ...
+    def reach(self, workload: Workload) -> LoadAccess: ...
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load: ...
+    def command(
+        self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]
+    ) -> Load: ...
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """How long one execution is expected to take, from its options alone."""
         ...
 
@@ -127,7 +129,7 @@ class Tool(Protocol):
         """Why the installed version (what ``program --version`` printed) will not do, or ''."""
         ...
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         """Read what one execution left in ``folder``.
 
         Raises :class:`~iotrial.errors.FormatError`, naming file and place, for anything that is
@@ -137,7 +139,7 @@ class Tool(Protocol):
 
 
 @runtime_checkable
-class Caching(Protocol):
+class SupportsCaching(Protocol):
     """A tool that knows whether its I/O goes through the page cache.  Of others nobody knows."""
 
     def buffered(self, workload: Workload) -> str:
@@ -147,7 +149,7 @@ class Caching(Protocol):
 
 
 @runtime_checkable
-class Queueing(Protocol):
+class SupportsQueueing(Protocol):
     """A tool that knows how many I/Os its load keeps in flight."""
 
     def depth(self, workload: Workload, facts: Mapping[str, float]) -> int:
@@ -157,7 +159,7 @@ class Queueing(Protocol):
 
 
 @runtime_checkable
-class Measuring(Protocol):
+class SupportsMetrics(Protocol):
     """A tool that knows which metrics it can give: others are refused before anything is run."""
 
     measures: re.Pattern[str]
@@ -168,7 +170,7 @@ class Measuring(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class RateSeries:
     """A rate over time within one trial: ``values`` in base units, one every ``step`` seconds.
     ``what`` says in words whose rate it is."""
 
@@ -178,21 +180,21 @@ class Course:
 
 
 @runtime_checkable
-class Tracing(Protocol):
+class SupportsTrace(Protocol):
     """A tool that can note its own rate over time while it measures."""
 
     def traced(self, load: Load, workload: Workload) -> Load:
         """The same load, told to do so: some hundred times, into files in the trial's folder."""
         ...
 
-    def course(self, folder: Path, metric: str) -> Course | None:
+    def course(self, folder: Path, metric: str) -> RateSeries | None:
         """What it noted: the rate that ``metric`` is the mean of, or for a latency the rate of
         the same operation; ramp time left out.  None where the folder holds nothing of it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class AssumedSpeed:
     """What storage is taken to do: ``stream`` in bytes per second, ``rate`` in small I/Os per
     second."""
 
@@ -200,60 +202,62 @@ class Pace:
     rate: float
 
 
-SLOW = Pace(20e6, 200.0)
+SLOW = AssumedSpeed(20e6, 200.0)
 """Slow on purpose: time-outs follow from it."""
-LIKELY = Pace(800e6, 20_000.0)
+LIKELY = AssumedSpeed(800e6, 20_000.0)
 """Flash, or a loop device over a file on it: what a plan is reckoned with."""
 
 
 @runtime_checkable
-class Ends(Protocol):
+class SupportsSizedLoads(Protocol):
     """A tool whose loads end by their size and not by time: how long depends on the storage, and
     :meth:`Tool.seconds` is what :data:`SLOW` storage needs."""
 
-    def likely(self, workload: Workload, aimed: Aimed) -> float:
+    def likely(self, workload: Workload, aimed: ToolTarget) -> float:
         """Seconds of one execution on :data:`LIKELY` storage."""
         ...
 
 
 @runtime_checkable
-class Naming(Protocol):
+class SupportsPathCheck(Protocol):
     """A tool that cannot be told of every path."""
 
-    def unnameable(self, workload: Workload, aimed: Aimed) -> str:
+    def unnameable(self, workload: Workload, aimed: ToolTarget) -> str:
         """Why the load would open something else than ``aimed`` says, or ''."""
         ...
 
 
 @runtime_checkable
-class Leaves(Protocol):
+class SupportsLeftovers(Protocol):
     """A tool whose loads leave something behind: in the end, or when they are killed."""
 
     def leaves(
-        self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
-    ) -> tuple[Left, ...]:
+        self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]
+    ) -> tuple[Leftover, ...]:
         """Everything that is made outside of the trial's folder, and was not there before."""
         ...
 
 
 @runtime_checkable
-class Merging(Protocol):
+class SupportsMerge(Protocol):
     """A tool whose results of loads that ran at the same time can be made one exactly."""
 
-    def merge(self, several: Sequence[Parsed]) -> tuple[Measurement, ...]:
+    def merge(self, several: Sequence[ParsedOutput]) -> tuple[Measurement, ...]:
         """The numbers of all loads together (job ``all``), from what ``parse`` gave of each."""
         ...
 
 
 @runtime_checkable
-class LaysOut(Protocol):
+class SupportsLayout(Protocol):
     """A tool that can write the files that a load in a directory will read, without a load."""
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load: ...
+    def lay_out(
+        self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]
+    ) -> Load: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class LoadBarrier:
     """Where loads wait for one another: words that a load has a shell do when it is ready; they
     return at the common moment, or fail where it is not to begin.  ``every`` job of it may do
     them; ``first`` are the same for a load whose jobs are not all ready at the same time: only
@@ -264,16 +268,16 @@ class Gate:
 
 
 @runtime_checkable
-class Gated(Protocol):
+class SupportsBarrier(Protocol):
     """A tool that can be started early, make ready, and wait before its first I/O and its clock."""
 
-    def gated(self, load: Load, workload: Workload, gate: Gate) -> Load | None:
+    def gated(self, load: Load, workload: Workload, gate: LoadBarrier) -> Load | None:
         """The same load, told to do ``gate`` when it is ready; None where this one cannot."""
         ...
 
 
 @runtime_checkable
-class Served(Protocol):
+class SupportsServer(Protocol):
     """A tool that has a client and a server of its own: the server is where the load is, the client
     here, where it is told what to do and the results come to."""
 
@@ -282,12 +286,12 @@ class Served(Protocol):
         target also what of that cannot."""
         ...
 
-    def serving(self, listen: Listen | None = None) -> tuple[tuple[str, ...], str]:
+    def serving(self, listen: ListenAddress | None = None) -> tuple[tuple[str, ...], str]:
         """The command of a server, and its socket, relative to the folder it is started in: in a
         folder that only its user can look into; '' where it is to ``listen`` on the network."""
         ...
 
-    def client(self, load: Load, listen: Listen | None = None) -> tuple[Load, str]:
+    def client(self, load: Load, listen: ListenAddress | None = None) -> tuple[Load, str]:
         """The same load, to be executed in a folder here, and what the server is called there: the
         name of that folder's link to its socket, or its address."""
         ...
@@ -307,8 +311,8 @@ class Served(Protocol):
         ...
 
 
-def aimed_at(aim: Aim) -> Aimed:
+def aimed_at(aim: PreparedTarget) -> ToolTarget:
     """What a tool is told of a target."""
     if aim.target.filesystem:
-        return Aimed(aim.path, "directory")
-    return Aimed(aim.path, aim.target.under_load, aim.target.size)
+        return ToolTarget(aim.path, "directory")
+    return ToolTarget(aim.path, aim.target.under_load, aim.target.size)

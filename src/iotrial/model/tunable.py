@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act, Pick, Probe
+from iotrial.model.step import Change, Pick, Probe
 
 Scope = Literal[
     "host",  # one for the whole machine
@@ -143,8 +143,8 @@ class Tunable:
     key: str = ""
     absent: str = ""
     change: tuple[tuple[str, ...], ...] = ()
-    how: Callable[[str, str], tuple[Act, ...]] | None = None
-    back: Callable[[str, str], tuple[Act, ...]] | None = None
+    how: Callable[[str, str], tuple[Change, ...]] | None = None
+    back: Callable[[str, str], tuple[Change, ...]] | None = None
     reload: str = ""
     durable: bool = False
     means: tuple[tuple[int, str], ...] = ()
@@ -188,19 +188,21 @@ class Tunable:
             absent=self.absent,
         )
 
-    def acts(self, device: str, value: str) -> tuple[Act, ...]:
+    def acts(self, device: str, value: str) -> tuple[Change, ...]:
         """What makes it ``value`` on ``device``.  Raises as :meth:`probe`."""
         self._named(device)
         if self.how is not None:
             return self.how(device, value)
         if self.change:
             return tuple(
-                Act("run", argv=tuple(word.format(device=device, value=value) for word in command))
+                Change(
+                    "run", argv=tuple(word.format(device=device, value=value) for word in command)
+                )
                 for command in self.change
             )
-        return (Act("write", path=self.path.format(device=device), data=value),)
+        return (Change("write", path=self.path.format(device=device), data=value),)
 
-    def undo(self, device: str, value: str) -> tuple[Act, ...]:
+    def undo(self, device: str, value: str) -> tuple[Change, ...]:
         """What gives a former ``value`` back."""
         return self.acts(device, value) if self.back is None else self.back(device, value)
 
@@ -234,12 +236,12 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class FormerValue:
     """A former value, and all that is needed to see whether it is in force and to give it back:
     as data, so that whoever pays it need not know the tunable.  ``durable``: a reboot does not
     forget it."""
 
     setting: Setting
     probe: Probe
-    acts: tuple[Act, ...]
+    acts: tuple[Change, ...]
     durable: bool = False

@@ -18,7 +18,7 @@ from iotrial.model.trial import Doubt
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class CheckContext:
     """What a trial was about, as far as checks need to know it.
 
     ``device`` is the kernel name of the block device under test ('': none, such as a network
@@ -49,7 +49,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class CheckReading:
     """One thing that a check wants read before and after the load.  ``keep`` says what of it is
     worth keeping: a snapshot is stored with every trial."""
 
@@ -71,14 +71,14 @@ class Snapshot:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class BytesMoved:
     """Bytes that were read and written."""
 
     read: float
     write: float
 
-    def __sub__(self, other: Moved) -> Moved:
-        return Moved(self.read - other.read, self.write - other.write)
+    def __sub__(self, other: BytesMoved) -> BytesMoved:
+        return BytesMoved(self.read - other.read, self.write - other.write)
 
     def of(self, operation: str) -> float:
         """Those of ``read`` or ``write``."""
@@ -90,17 +90,17 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class IOSample:
     """One line of telemetry: ``t`` in seconds since the load began, and what the device had moved
     and how many I/Os it had ``finished`` since it is there."""
 
     t: float
-    moved: Moved
+    moved: BytesMoved
     finished: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Pause:
+class LateSample:
     """A look at the device that came late: due at ``t`` seconds since the load began, late by
     ``seconds``; ``bytes`` that the device moved since the look before, None where nobody counts."""
 
@@ -110,18 +110,18 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LoadEvidence:
     """All that is known of one load: what checks decide from.  ``seconds`` is how long the load's
     process lived; ``samples`` are the telemetry of the device, ``pauses`` where this machine may
     have stood still; ``named`` are the disks that the load itself says it used."""
 
-    scene: Scene
+    scene: CheckContext
     before: Snapshot
     after: Snapshot
     seconds: float
     measurements: tuple[Measurement, ...] = ()
-    samples: tuple[Sample, ...] = ()
-    pauses: tuple[Pause, ...] = ()
+    samples: tuple[IOSample, ...] = ()
+    pauses: tuple[LateSample, ...] = ()
     named: tuple[str, ...] = ()
 
     @property
@@ -137,16 +137,16 @@ class Case:
         return None
 
 
-Judge = Callable[[Case], Iterable[Doubt]]
+Judge = Callable[[LoadEvidence], Iterable[Doubt]]
 StudyJudge = Callable[[Results], Iterable[Doubt]]
-Reads = Callable[[Scene], Iterable[Reading]]
+Reads = Callable[[CheckContext], Iterable[CheckReading]]
 
 
-def _nothing_read(_scene: Scene) -> Iterable[Reading]:
+def _nothing_read(_scene: CheckContext) -> Iterable[CheckReading]:
     return ()
 
 
-def _no_doubt(_case: Case) -> Iterable[Doubt]:
+def _no_doubt(_case: LoadEvidence) -> Iterable[Doubt]:
     return ()
 
 
@@ -155,7 +155,7 @@ def _no_doubt_of_study(_results: Results) -> Iterable[Doubt]:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class ValidityCheck:
     """One check.  A function with :func:`check` or :func:`study_check` is one, whatever its name;
     so is each other value of this type in a plugin's module.
 
@@ -197,13 +197,13 @@ def check(  # noqa: PLR0913 (a check's words, all by name)
     source: str,
     invalid: bool = False,
     reads: Reads = _nothing_read,
-) -> Callable[[Judge], Check]:
+) -> Callable[[Judge], ValidityCheck]:
     """The function decides on a trial; its docstring is what the check is about.  All else is as in
-    :class:`Check`."""
+    :class:`ValidityCheck`."""
 
-    def made(judge: Judge) -> Check:
+    def made(judge: Judge) -> ValidityCheck:
         about = getdoc(judge) or ""
-        return Check(
+        return ValidityCheck(
             name, title, looks_at, limit, remedy, source, invalid, reads, judge, about=about
         )
 
@@ -212,11 +212,11 @@ def check(  # noqa: PLR0913 (a check's words, all by name)
 
 def study_check(  # noqa: PLR0913 (a check's words)
     name: str, title: str, *, looks_at: str, limit: str, remedy: str, source: str
-) -> Callable[[StudyJudge], Check]:
+) -> Callable[[StudyJudge], ValidityCheck]:
     """The function decides on all trials of a study together; else as :func:`check`."""
 
-    def made(study: StudyJudge) -> Check:
+    def made(study: StudyJudge) -> ValidityCheck:
         about = getdoc(study) or ""
-        return Check(name, title, looks_at, limit, remedy, source, study=study, about=about)
+        return ValidityCheck(name, title, looks_at, limit, remedy, source, study=study, about=about)
 
     return made

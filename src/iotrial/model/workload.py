@@ -64,7 +64,7 @@ class Chore:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CustomMetric:
     """A metric that the study finds itself in what a command leaves: ``pattern`` is a regular
     expression with one group, or ``json`` a path (``jobs[0].read.bw``); ``source`` is the file in
     the trial's folder; ``unit`` as the command writes it; ``take`` which of several matches;
@@ -101,7 +101,8 @@ class Workload:
     each load; ``prepare`` and ``cleanup`` are the chores around its trials; ``evidence`` are
     commands whose output is kept after each load.  ``argv`` and ``metrics`` are a command's of
     the study's own: what is executed, and what is found in its output.  ``start`` "server": by the
-    tool's own client here and a server of its on the host (:class:`iotrial.model.tool.Served`)."""
+    tool's own client here and a server of its on the host
+    (:class:`iotrial.model.tool.SupportsServer`)."""
 
     name: str
     tool: str
@@ -112,7 +113,7 @@ class Workload:
     cleanup: tuple[Chore, ...] = ()
     evidence: tuple[tuple[str, ...], ...] = ()
     argv: tuple[str, ...] = ()
-    metrics: tuple[Wanted, ...] = ()
+    metrics: tuple[CustomMetric, ...] = ()
     start: Start = "plain"
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:

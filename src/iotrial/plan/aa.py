@@ -19,7 +19,7 @@ from typing import Any
 from iotrial.errors import UsageError
 from iotrial.model.study import AA, Factor, Level, Study, digest
 from iotrial.model.trial import Treatment, Trial
-from iotrial.plan.available import Offer, with_available
+from iotrial.plan.available import HostCapabilities, with_available
 from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import applied, cells
 
@@ -101,7 +101,7 @@ def noted(study: Study) -> dict[str, Any]:
     return {"aa": {"arms": study.aa.arms, "blocks": blocks, "levels": levels}}
 
 
-def restored(study: Study, offer: Offer, aa: Mapping[str, Any] | None) -> Study:
+def restored(study: Study, offer: HostCapabilities, aa: Mapping[str, Any] | None) -> Study:
     """The study with what the host offered and, where it is an A/A one, what :func:`noted` said."""
     if aa is not None and study.aa is None:
         study = as_aa(study, aa["arms"], aa["blocks"])

@@ -13,13 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
 
-from iotrial.model.finding import Course
-from iotrial.model.study import Kept, Study
+from iotrial.model.finding import StageProgress
+from iotrial.model.study import StageDecision, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan import race, saturate
 from iotrial.plan.design import cells, waiting
-from iotrial.plan.race import Stand
+from iotrial.plan.race import RaceStanding
 from iotrial.plan.stages import (
     begin,
     course_of,
@@ -57,7 +57,7 @@ def all_blocks(study: Study) -> tuple[Trial, ...]:
 
 def standing(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
-) -> tuple[Stand, ...]:
+) -> tuple[RaceStanding, ...]:
     """How each race of the study, or of the stage it is in, stands; none where it is no race."""
     if study.stages:
         now = courses(study, planned, done)[-1]
@@ -72,7 +72,10 @@ def standing(
 
 
 def most_left(
-    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord], stands: Sequence[Stand]
+    study: Study,
+    planned: Sequence[Trial],
+    done: Sequence[TrialRecord],
+    stands: Sequence[RaceStanding],
 ) -> int:
     """How many trials may still come at most, those that are planned and not done included;
     ``stands`` is how the study's races stand.
@@ -96,9 +99,9 @@ def most_left(
     return pending
 
 
-def stages_at_most(study: Study) -> tuple[Course, ...]:
+def stages_at_most(study: Study) -> tuple[StageProgress, ...]:
     """Every stage with as many levels as can be left for it; of a study without stages none."""
-    found: list[Course] = []
+    found: list[StageProgress] = []
     so_far, before = begin(study), 0
     for stage in study.stages:
         if stage.then == "confirm":
@@ -115,7 +118,7 @@ def _others(study: Study) -> dict[str, str]:
     return {factor.name: baseline_first(factor)[-1] for factor in study.factors}
 
 
-def _most(course: Course) -> Iterator[Kept]:
+def _most(course: StageProgress) -> Iterator[StageDecision]:
     """The most that a stage can leave."""
     for factor in course.study.factors:
         labels = course.so_far.left.get(factor.name, ())
@@ -123,7 +126,7 @@ def _most(course: Course) -> Iterator[Kept]:
             tried = tuple(level.label for level in factor.levels)
             left = labels if course.stage.then == "screen" else tried
             left = left if course.stage.then in ("narrow", "screen") else (factor.baseline,)
-            yield Kept(factor.name, tried, left, course.so_far.stands[factor.name], "")
+            yield StageDecision(factor.name, tried, left, course.so_far.stands[factor.name], "")
 
 
 def trials_at_most(study: Study) -> tuple[Trial, ...]:

@@ -25,7 +25,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from iotrial.errors import StudyError
 from iotrial.plan.host_entry import (
     MOST_HOSTS,
-    Entry,
+    InventoryHost,
     check_name,
     check_value,
     check_word,
@@ -52,7 +52,7 @@ _MERGE = "<<"
 
 
 @dataclass
-class Group:
+class _AnsibleGroup:
     """``hosts`` with their own variables, ``children`` by name with the line that names each."""
 
     hosts: dict[str, dict[str, tuple[str, int]]] = field(default_factory=dict)
@@ -61,15 +61,15 @@ class Group:
 
 
 @dataclass
-class Inventory:
+class AnsibleInventory:
     """``groups`` by name; ``lines`` is where each host is first named."""
 
     file: str
-    groups: dict[str, Group] = field(default_factory=lambda: {ALL: Group()})
+    groups: dict[str, _AnsibleGroup] = field(default_factory=lambda: {ALL: _AnsibleGroup()})
     lines: dict[str, int] = field(default_factory=dict)
 
-    def group(self, name: str) -> Group:
-        return self.groups.setdefault(name, Group())
+    def group(self, name: str) -> _AnsibleGroup:
+        return self.groups.setdefault(name, _AnsibleGroup())
 
     def add(self, group: str, names: Sequence[str], said: Said, line: int) -> None:
         """Raises StudyError for a name that cannot be one, and for too many."""
@@ -82,8 +82,8 @@ class Inventory:
 
 
 def entries(
-    inventory: Inventory, groups: Sequence[str], wanted: str | Sequence[str]
-) -> tuple[Entry, ...]:
+    inventory: AnsibleInventory, groups: Sequence[str], wanted: str | Sequence[str]
+) -> tuple[InventoryHost, ...]:
     """The hosts of ``groups`` (none: all) that are ``wanted`` ('': all).  Raises StudyError."""
     depths = _depths(inventory)
     names: dict[str, None] = {}
@@ -104,7 +104,7 @@ def entries(
     return tuple(_entry(inventory, name, _said(inventory, name, order, within)) for name in found)
 
 
-def _below(inventory: Inventory, group: str) -> Iterator[str]:
+def _below(inventory: AnsibleInventory, group: str) -> Iterator[str]:
     """The group and all below it, each once."""
     seen, waiting = {group}, [group]
     while waiting:
@@ -115,7 +115,7 @@ def _below(inventory: Inventory, group: str) -> Iterator[str]:
         waiting += new
 
 
-def _depths(inventory: Inventory) -> dict[str, int]:
+def _depths(inventory: AnsibleInventory) -> dict[str, int]:
     """How deep each group is below ``all``; the deeper one's variables count.
 
     Raises StudyError for a child that is no group, and for a group that is below itself.
@@ -138,7 +138,7 @@ def _depths(inventory: Inventory) -> dict[str, int]:
 
 
 def _said(
-    inventory: Inventory, host: str, order: Sequence[str], within: Mapping[str, set[str]]
+    inventory: AnsibleInventory, host: str, order: Sequence[str], within: Mapping[str, set[str]]
 ) -> Said:
     """A host's variables: of its groups from above, then its own."""
     groups = inventory.groups
@@ -152,11 +152,11 @@ def _said(
     return found
 
 
-def _entry(inventory: Inventory, name: str, said: Said) -> Entry:
+def _entry(inventory: AnsibleInventory, name: str, said: Said) -> InventoryHost:
     file, line = inventory.file, inventory.lines[name]
     way, at = said.get("ansible_connection", ("ssh", line))
     if way in _LOCAL:
-        return Entry(name, "")
+        return InventoryHost(name, "")
     if way not in _BY_SSH:
         raise refuse(file, at, f"{name}: ansible_connection {way[:40]!r} is not ssh")
     words = []
@@ -177,7 +177,7 @@ def _entry(inventory: Inventory, name: str, said: Said) -> Entry:
     user, at = _first(said, "ansible_user", "ansible_ssh_user", ("", 0))
     if user:
         where = f"{check_word(user, 'ansible_user', file, at)}@{where}"
-    return Entry(name, shlex.join([*words, where]))
+    return InventoryHost(name, shlex.join([*words, where]))
 
 
 def _split(text: str, key: str, file: str, line: int) -> list[str]:
@@ -239,9 +239,9 @@ def _range(inside: str, pattern: str, file: str, line: int) -> Sequence[str]:
     return found
 
 
-def parse_ini(raw: bytes, file: str) -> Inventory:
+def parse_ini(raw: bytes, file: str) -> AnsibleInventory:
     """Raises StudyError, naming the line."""
-    found = Inventory(file)
+    found = AnsibleInventory(file)
     group, kind = UNGROUPED, ""
     for number, text in enumerate(text_of(raw, file).split("\n"), start=1):
         line = text.strip()
@@ -267,7 +267,7 @@ def parse_ini(raw: bytes, file: str) -> Inventory:
     return found
 
 
-def _host(found: Inventory, group: str, line: str, number: int) -> None:
+def _host(found: AnsibleInventory, group: str, line: str, number: int) -> None:
     first, *rest = _words(line, found.file, number)
     names, port = spread(first, found.file, number)
     said = {"ansible_port": (port, number)} if port else {}
@@ -296,10 +296,10 @@ def _plain(value: str) -> str:
     return value[1:-1] if quoted else value
 
 
-def parse_yaml(raw: bytes, file: str) -> Inventory:
+def parse_yaml(raw: bytes, file: str) -> AnsibleInventory:
     """Raises StudyError, naming the line."""
     root = _composed(text_of(raw, file), file)
-    found = Inventory(file)
+    found = AnsibleInventory(file)
     reading = _Reading(found)
     for name, line, node in reading.pairs(root, "an inventory"):
         reading.group(name, line, node, ())
@@ -327,7 +327,7 @@ def _composed(text: str, file: str) -> Node:
 class _Reading:
     """One walk over the nodes of an inventory."""
 
-    def __init__(self, found: Inventory) -> None:
+    def __init__(self, found: AnsibleInventory) -> None:
         self._found = found
         self._steps = 0
 

@@ -20,12 +20,12 @@ from iotrial.model.study import UNSET, Factor, Level, Study
 from iotrial.plan.ahead import each_study
 from iotrial.plan.convert import label, one_or_more, tunable_level
 from iotrial.plan.design import cells, open_factors
-from iotrial.plan.problem import KeyPath, Problem, Source, choices, locate, raise_all
+from iotrial.plan.problem import KeyPath, StudyProblem, StudySource, choices, locate, raise_all
 from iotrial.plan.subset import design_problems
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class HostCapabilities:
     """What a host says to a study.
 
     ``choices`` maps a tunable to the choices of its domain (where there are several devices: the
@@ -75,7 +75,7 @@ class Offer:
         )
 
 
-def combined(offers: Iterable[Offer]) -> Offer:
+def combined(offers: Iterable[HostCapabilities]) -> HostCapabilities:
     """What several hosts offer together: choices that all have, in the first one's order; a value
     by the first one's name; missing what is missing anywhere.  A host that has nothing to say of
     a tunable does not count for it."""
@@ -89,7 +89,7 @@ def combined(offers: Iterable[Offer]) -> Offer:
     for each in reversed(every):
         values |= each.values
         missing |= each.missing
-    return Offer(
+    return HostCapabilities(
         {
             name: tuple(c for c in (said or [()])[0] if all(c in o for o in said))
             for name, said in choices.items()
@@ -99,7 +99,7 @@ def combined(offers: Iterable[Offer]) -> Offer:
     )
 
 
-def with_available(study: Study, offer: Offer) -> Study:
+def with_available(study: Study, offer: HostCapabilities) -> Study:
     """The study with its levels as they are on the host that made the offer.
 
     Raises StudyError where the kernel offers no choice for a tunable, or where a baseline or an
@@ -131,15 +131,15 @@ def _distinct(study: Study) -> None:
             if other != level.label:
                 what = f"levels {other!r} and {level.label!r} come to the same here"
                 path: KeyPath = ("factors", factor.name, "levels")
-                problems.append(Problem(path, what, "Leave one of them out."))
+                problems.append(StudyProblem(path, what, "Leave one of them out."))
     raise_all(problems, _source(study))
 
 
-def _settled(factor: Factor, offer: Offer) -> Factor:
+def _settled(factor: Factor, offer: HostCapabilities) -> Factor:
     return replace(factor, levels=tuple(_level(factor, level, offer) for level in factor.levels))
 
 
-def _level(factor: Factor, level: Level, offer: Offer) -> Level:
+def _level(factor: Factor, level: Level, offer: HostCapabilities) -> Level:
     settings = tuple(
         (name, offer.values.get((factor.name, level.label, name), value))
         for name, value in level.settings
@@ -150,7 +150,7 @@ def _level(factor: Factor, level: Level, offer: Offer) -> Level:
 
 def _require(study: Study, factor: Factor, found: tuple[str, ...]) -> None:
     if not found:
-        what = Problem(
+        what = StudyProblem(
             ("factors", factor.name, "levels"),
             f"the kernel offers no list of choices for {factor.subject} here",
             "List the levels, such as levels = [64, 256].",
@@ -158,8 +158,8 @@ def _require(study: Study, factor: Factor, found: tuple[str, ...]) -> None:
         raise_all([what], _source(study))
 
 
-def _source(study: Study) -> Source:
-    return Source(f"{study.name}.toml", study.text, locate(study.text))
+def _source(study: Study) -> StudySource:
+    return StudySource(f"{study.name}.toml", study.text, locate(study.text))
 
 
 def _filled(factor: Factor, found: tuple[str, ...]) -> Factor:
@@ -190,10 +190,10 @@ def _check(study: Study, opened: set[str]) -> None:
     for of, workload in ((each, load) for each in parts for load in each.workloads):
         if not problems and not cells(of, workload.name):
             what = f"every combination of workload {workload.name} is excluded"
-            problems.append(Problem(("exclude", 0), what, "Leave at least one."))
+            problems.append(StudyProblem(("exclude", 0), what, "Leave at least one."))
     raise_all(problems, _source(study))
 
 
-def _missing(path: KeyPath, level: str, known: list[str]) -> Problem:
+def _missing(path: KeyPath, level: str, known: list[str]) -> StudyProblem:
     what = f"{level!r} is not among the choices of this kernel"
-    return Problem(path, what, choices(level, known, "it offers"))
+    return StudyProblem(path, what, choices(level, known, "it offers"))

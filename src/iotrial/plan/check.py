@@ -17,7 +17,7 @@ from iotrial.model.listen import parse
 from iotrial.model.study import ordered
 from iotrial.model.target import FILESYSTEMS
 from iotrial.plan import convert
-from iotrial.plan.problem import NAME, KeyPath, Problem, choices, nearest
+from iotrial.plan.problem import NAME, KeyPath, StudyProblem, choices, nearest
 from iotrial.plan.schema import FactorTable, MountTable, StageTable, StudyFile, TargetTable
 from iotrial.tunables import Catalogue, families
 from iotrial.tunables.file import problem
@@ -40,24 +40,26 @@ _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
 
 
-def checks(spec: StudyFile, known: Catalogue) -> Iterator[Problem]:
+def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     """Every problem of one table with another, in no particular order.  ``known`` are the tunables
     that there are, those of the study among them."""
     for at, cell in enumerate(spec.exclude):
         if "factor" in cell:
             message = "factor is not executed by this version of iotrial"
             advice = 'Exclude levels instead: scheduler = ["bfq"]'
-            yield Problem(("exclude", at, "factor"), message, advice)
+            yield StudyProblem(("exclude", at, "factor"), message, advice)
     yield from _names(spec)
     for name, target in spec.targets.items():
         yield from _target(("targets", name), target)
     yield from host_problems(spec)
     for name, knob in spec.knobs.items():
         if why := problem(knob.file):
-            yield Problem(("knobs", name, "file"), why)
+            yield StudyProblem(("knobs", name, "file"), why)
         if "{value}" not in knob.content:
             message = "{value} is not in it: every level would write the same"
-            yield Problem(("knobs", name, "content"), message, 'Such as content = "depth {value}"')
+            yield StudyProblem(
+                ("knobs", name, "content"), message, 'Such as content = "depth {value}"'
+            )
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec, known)
     yield from _hosting(spec)
@@ -71,7 +73,7 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[Problem]:
     yield from _stage_problems(spec)
 
 
-def _names(spec: StudyFile) -> Iterator[Problem]:
+def _names(spec: StudyFile) -> Iterator[StudyProblem]:
     tables: dict[str, Mapping[str, object]] = {
         "hosts": spec.hosts,
         "knobs": spec.knobs,
@@ -83,60 +85,66 @@ def _names(spec: StudyFile) -> Iterator[Problem]:
         for name in entries:
             if not NAME.fullmatch(name):
                 advice = "Use letters, digits, and . _ + - inside; the name appears in results."
-                yield Problem((table, name), f"{name!r} cannot be a name", advice)
+                yield StudyProblem((table, name), f"{name!r} cannot be a name", advice)
     for table in ("targets", "workloads"):
         if not tables[table]:
-            yield Problem((table,), "at least one is needed", f"For example [{table}.first]")
+            yield StudyProblem((table,), "at least one is needed", f"For example [{table}.first]")
     if "factor" in spec.factors:
-        yield Problem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
+        yield StudyProblem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
 
 
-def host_problems(spec: StudyFile) -> Iterator[Problem]:
+def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     """What ``[hosts]`` cannot mean."""
     for name, host in spec.hosts.items():
         if "ssh" in host.model_fields_set and not host.ssh.strip():
             message = "it names no machine"
-            yield Problem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
+            yield StudyProblem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
         elif host.ssh and (problems := unreachable(host.ssh)):
-            yield Problem(("hosts", name, "ssh"), *problems)
+            yield StudyProblem(("hosts", name, "ssh"), *problems)
 
 
-def _target(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     said = [place for place in _PLACES if getattr(table, place)]
     if len(said) != 1:
         found = f"both {said[0]} and {said[1]}" if said else "none"
         message = f"a target is one of {', '.join(_PLACES)}; here is {found}"
-        yield Problem(
+        yield StudyProblem(
             (*path, said[1]) if said else path, message, 'For example loop = { size = "1GiB" }'
         )
     if table.file and not table.size:
-        yield Problem(path, "the file's size is missing", 'For example size = "4GiB"')
+        yield StudyProblem(path, "the file's size is missing", 'For example size = "4GiB"')
     if table.size and not table.file:
-        yield Problem((*path, "size"), "only a file has a size here", "Leave it out.")
+        yield StudyProblem((*path, "size"), "only a file has a size here", "Leave it out.")
     if table.loop is not None and not table.loop.size:
-        yield Problem((*path, "loop", "size"), "an empty loop device cannot be loaded")
+        yield StudyProblem((*path, "loop", "size"), "an empty loop device cannot be loaded")
     if table.destroy and not (table.device or table.devices or table.file):
-        yield Problem((*path, "destroy"), "only a device or a file needs arming", "Leave it out.")
+        yield StudyProblem(
+            (*path, "destroy"), "only a device or a file needs arming", "Leave it out."
+        )
     yield from _making(path, table)
     yield from _absolute(path, table)
 
 
-def _absolute(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _absolute(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if "/" in table.device and not table.device.startswith("/"):
         message = f"{table.device!r} is neither an absolute path nor an id"
-        yield Problem((*path, "device"), message, "Begin it with /dev/, or give a serial or WWN.")
+        yield StudyProblem(
+            (*path, "device"), message, "Begin it with /dev/, or give a serial or WWN."
+        )
     places = {"file": table.file, "directory": table.directory}
     for key, place in places.items():
         if place and not place.startswith("/"):
-            yield Problem((*path, key), f"{place!r} is not an absolute path", "Begin it with /")
+            yield StudyProblem(
+                (*path, key), f"{place!r} is not an absolute path", "Begin it with /"
+            )
     if table.loop and table.loop.directory and not table.loop.directory.startswith("/"):
         message = f"{table.loop.directory!r} is not an absolute path"
-        yield Problem((*path, "loop", "directory"), message, "Begin it with /")
+        yield StudyProblem((*path, "loop", "directory"), message, "Begin it with /")
 
 
 def _factor(
     path: KeyPath, table: FactorTable, spec: StudyFile, known: Catalogue
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     said: list[str] = [key for key in _VARIED if getattr(table, key)]
     if isinstance(table.levels, dict):
         said.append("group")
@@ -145,61 +153,61 @@ def _factor(
         return
     for key, kinds in _WHOSE.items():
         if getattr(table, key) and said[0] not in kinds:
-            yield Problem((*path, key), f"{key} does not go with {said[0]}", "Leave it out.")
+            yield StudyProblem((*path, key), f"{key} does not go with {said[0]}", "Leave it out.")
     yield from _spread(path, table, said[0])
     yield from _references(path, table, spec, known)
     yield from _labels(path, table)
 
 
-def _ambiguous(path: KeyPath, said: Sequence[str]) -> Problem:
+def _ambiguous(path: KeyPath, said: Sequence[str]) -> StudyProblem:
     advice = (
         "Say one of: tunable, option, options, targets, count, manual, levels = { label = { … } }"
     )
     if not said:
-        return Problem(path, "it does not say what is varied", advice)
+        return StudyProblem(path, "it does not say what is varied", advice)
     spelt = ["levels as a table of groups" if key == "group" else key for key in said]
-    return Problem(path, f"it varies {' and '.join(spelt)} at once", advice)
+    return StudyProblem(path, f"it varies {' and '.join(spelt)} at once", advice)
 
 
-def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[Problem]:
+def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[StudyProblem]:
     """Levels or a range, and of the right form for what is varied."""
     said = [key for key in ("levels", "range") if getattr(table, key) is not None]
     if kind in {"targets", "options"}:
         for key in said:
-            yield Problem((*path, key), f"the {kind} are the levels", "Leave it out.")
+            yield StudyProblem((*path, key), f"the {kind} are the levels", "Leave it out.")
         return
     if len(said) != 1:
         found = "both" if said else "neither"
-        yield Problem(path, f"either levels or range is needed; here is {found}")
+        yield StudyProblem(path, f"either levels or range is needed; here is {found}")
     if table.levels == "available" and kind != "tunable":
-        yield Problem((*path, "levels"), '"available" is for a tunable', "List the levels.")
+        yield StudyProblem((*path, "levels"), '"available" is for a tunable', "List the levels.")
     if isinstance(table.levels, list) and kind != "tunable":
         for at, given in enumerate(table.levels):
             if isinstance(given, list):
                 message = "only a tunable can have alternatives"
-                yield Problem((*path, "levels", at), message, "Write one value.")
+                yield StudyProblem((*path, "levels", at), message, "Write one value.")
     if table.range and kind not in {"tunable", "option", "count"}:
-        yield Problem((*path, "range"), f"{kind} has no range", "List the levels.")
+        yield StudyProblem((*path, "range"), f"{kind} has no range", "List the levels.")
     elif table.range:
         yield from _range(path, table)
 
 
-def _range(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
+def _range(path: KeyPath, table: FactorTable) -> Iterator[StudyProblem]:
     spread = table.range
     if spread is None:
         return
     if not spread.step:
-        yield Problem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+        yield StudyProblem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
     elif spread.to < spread.start:
-        yield Problem((*path, "range", "to"), f"{spread.to} is below `from`, {spread.start}")
+        yield StudyProblem((*path, "range", "to"), f"{spread.to} is below `from`, {spread.start}")
     elif (count := (spread.to - spread.start) // spread.step + 1) > convert.MOST_LEVELS:
         advice = f"Use a longer step: {convert.MOST_LEVELS} levels at most."
-        yield Problem((*path, "range", "step"), f"these are {count} levels", advice)
+        yield StudyProblem((*path, "range", "step"), f"these are {count} levels", advice)
 
 
 def _references(
     path: KeyPath, table: FactorTable, spec: StudyFile, known: Catalogue
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     if table.tunable:
         yield from _tunable((*path, "tunable"), table.tunable, known)
     if table.workload and table.workload not in spec.workloads:
@@ -215,25 +223,27 @@ def _references(
                 yield from _tunable((*path, "levels", label, name), name, known)
 
 
-def _tunable(path: KeyPath, name: str, known: Catalogue) -> Iterator[Problem]:
+def _tunable(path: KeyPath, name: str, known: Catalogue) -> Iterator[StudyProblem]:
     try:
         known.tunable(name)
     except UsageError as unknown:
         family, dot, rest = name.partition(".")
         if family in _KERNEL and (family != "net" or rest.partition(".")[0] in _KERNEL_NET):
-            yield Problem(path, unknown.message, f"Did you mean sysctl.{name}?")
+            yield StudyProblem(path, unknown.message, f"Did you mean sysctl.{name}?")
         elif dot and family not in families() and not nearest(family, families()):
             message = f"{name!r}: tunables of family {family} are not in this version"
-            yield Problem(path, message, f"families: {', '.join(families())}")
+            yield StudyProblem(path, message, f"families: {', '.join(families())}")
         else:
-            yield Problem(path, unknown.message, unknown.advice)
+            yield StudyProblem(path, unknown.message, unknown.advice)
 
 
-def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> Problem:
-    return Problem(path, f"there is no {name!r} in [{table}]", choices(name, known, f"[{table}]"))
+def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> StudyProblem:
+    return StudyProblem(
+        path, f"there is no {name!r} in [{table}]", choices(name, known, f"[{table}]")
+    )
 
 
-def _labels(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
+def _labels(path: KeyPath, table: FactorTable) -> Iterator[StudyProblem]:
     """No level twice or empty, and a baseline that is one of them."""
     labels = [level.label for level in convert.written_levels(table)]
     key = "targets" if table.targets else "options" if table.options else "levels"
@@ -241,22 +251,22 @@ def _labels(path: KeyPath, table: FactorTable) -> Iterator[Problem]:
     for at, label in enumerate(labels):
         place = (*path, key, label if isinstance(table.levels, dict) or table.options else at)
         if label in seen:
-            yield Problem(place, f"level {label!r} is there twice", "Leave one out.")
+            yield StudyProblem(place, f"level {label!r} is there twice", "Leave one out.")
         seen.add(label)
         if not label.strip() or not label.isprintable():
-            yield Problem(place, f"{label!r} cannot name a level")
+            yield StudyProblem(place, f"{label!r} cannot name a level")
     baseline = convert.label(table.baseline)
     if baseline and labels and baseline not in labels and not convert.needs_unset(table):
         message = f"{baseline!r} is not one of the levels"
-        yield Problem((*path, "baseline"), message, choices(baseline, labels, "levels"))
+        yield StudyProblem((*path, "baseline"), message, choices(baseline, labels, "levels"))
 
 
-def _under_test(spec: StudyFile) -> Iterator[Problem]:
+def _under_test(spec: StudyFile) -> Iterator[StudyProblem]:
     """One target is under test in each trial, and the study must say which."""
     comparing = [name for name, factor in spec.factors.items() if factor.targets]
     for name in comparing[1:]:
         message = f"the targets are already varied by factor {comparing[0]!r}"
-        yield Problem(("factors", name, "targets"), message, "Leave one out.")
+        yield StudyProblem(("factors", name, "targets"), message, "Leave one out.")
     staged = {stage.target for stage in spec.stage}
     members = {name for table in spec.targets.values() for name in table.targets}
     whole = [name for name in spec.targets if name not in members]
@@ -266,10 +276,10 @@ def _under_test(spec: StudyFile) -> Iterator[Problem]:
             f"Compare them: [factors.storage] targets = {names!r}; load them together:"
             f" [targets.all] targets = {names!r}; or make a study for each."
         ).replace("'", '"')
-        yield Problem(("targets", names[1]), "there is more than one target to test", advice)
+        yield StudyProblem(("targets", names[1]), "there is more than one target to test", advice)
 
 
-def _size(spec: StudyFile) -> Iterator[Problem]:
+def _size(spec: StudyFile) -> Iterator[StudyProblem]:
     """A study that no one can wait for is a mistake, and would take as long to plan."""
     counts = {name: max(1, len(convert.levels(each))) for name, each in spec.factors.items()}
     together = [stage.vary for stage in spec.stage] or [list(counts)]
@@ -278,10 +288,12 @@ def _size(spec: StudyFile) -> Iterator[Problem]:
     if spec.design.kind in {"fraction", "one-at-a-time"}:
         trials = treatments  # far fewer are tried, but they are chosen from all
     if trials > MOST_TRIALS:
-        yield Problem(("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less.")
+        yield StudyProblem(
+            ("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less."
+        )
 
 
-def _exclude(spec: StudyFile) -> Iterator[Problem]:
+def _exclude(spec: StudyFile) -> Iterator[StudyProblem]:
     for at, cell in enumerate(spec.exclude):
         for name, given in cell.items():
             path: KeyPath = ("exclude", at, name)
@@ -295,30 +307,32 @@ def _exclude(spec: StudyFile) -> Iterator[Problem]:
                 if labels and label not in labels:
                     place = (*path, index) if isinstance(given, list) else path
                     message = f"{label!r} is not one of the levels of {name}"
-                    yield Problem(place, message, choices(label, labels, "levels"))
+                    yield StudyProblem(place, message, choices(label, labels, "levels"))
 
 
-def _design(spec: StudyFile) -> Iterator[Problem]:
+def _design(spec: StudyFile) -> Iterator[StudyProblem]:
     """Keys of a fraction go with a fraction, and only one of them says how large it is."""
     said = [key for key in ("resolution", "runs") if key in spec.design.model_fields_set]
     for key in said:
         if spec.design.kind != "fraction":
             other = spec.design.kind or "full"
             message = f'it is for kind = "fraction", and this is "{other}"'
-            yield Problem(("design", key), message, "Leave it out.")
+            yield StudyProblem(("design", key), message, "Leave it out.")
     if spec.design.kind == "fraction" and len(said) > 1:
         message = "the resolution and the number of runs are both said"
-        yield Problem(("design", "runs"), message, "Leave one out: each follows from the other.")
+        yield StudyProblem(
+            ("design", "runs"), message, "Leave one out: each follows from the other."
+        )
 
 
-def _decide(spec: StudyFile) -> Iterator[Problem]:
+def _decide(spec: StudyFile) -> Iterator[StudyProblem]:
     if isinstance(spec.decide.primary, dict):
         for name in spec.decide.primary:
             if name not in spec.workloads:
                 yield _unknown(("decide", "primary", name), name, list(spec.workloads), "workloads")
 
 
-def _making(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _making(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     """Every problem with what is made for one target."""
     if table.filesystem:
         yield from _filesystem((*path, "filesystem"), table)
@@ -327,52 +341,56 @@ def _making(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
     yield from _commands(path, table)
 
 
-def _filesystem(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _filesystem(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if not (table.device or table.loop):
-        yield Problem(path, "a file system is made on a device or a loop device", "Leave it out.")
+        yield StudyProblem(
+            path, "a file system is made on a device or a loop device", "Leave it out."
+        )
     if table.filesystem not in FILESYSTEMS:
         message = f"{table.filesystem!r} is not a file system that iotrial makes"
-        yield Problem(path, message, choices(table.filesystem, FILESYSTEMS, "it makes"))
+        yield StudyProblem(path, message, choices(table.filesystem, FILESYSTEMS, "it makes"))
 
 
-def _mount(path: KeyPath, table: TargetTable, mount: MountTable) -> Iterator[Problem]:
+def _mount(path: KeyPath, table: TargetTable, mount: MountTable) -> Iterator[StudyProblem]:
     if not table.directory:
         advice = "Give the `directory` to mount at; on a device say `filesystem`."
-        yield Problem(path, "only a directory is mounted at", advice)
+        yield StudyProblem(path, "only a directory is mounted at", advice)
     if table.create:
-        yield Problem(path, "create and mount do not go together", "Mount in `create`.")
+        yield StudyProblem(path, "create and mount do not go together", "Mount in `create`.")
     if not mount.source or mount.source.startswith("-") or not mount.source.isprintable():
-        yield Problem((*path, "source"), f"{mount.source!r} is nothing to mount")
+        yield StudyProblem((*path, "source"), f"{mount.source!r} is nothing to mount")
     if re.match(r"(LABEL|UUID|PARTLABEL|PARTUUID|ID)=", mount.source):
         message = f"{mount.source!r} is looked up by mount itself"
-        yield Problem((*path, "source"), message, "Write its path in /dev/disk/.")
+        yield StudyProblem((*path, "source"), message, "Write its path in /dev/disk/.")
     if not _TYPE.fullmatch(mount.type):
-        yield Problem((*path, "type"), f"{mount.type!r} is not a type of file system")
+        yield StudyProblem((*path, "type"), f"{mount.type!r} is not a type of file system")
     if re.search(r"[\s\x00-\x1f]", mount.options):
         advice = 'Separate options by commas alone: options = "noatime,rsize=65536"'
-        yield Problem((*path, "options"), f"{mount.options!r} has blanks in it", advice)
+        yield StudyProblem((*path, "options"), f"{mount.options!r} has blanks in it", advice)
     if _SECRET.search(mount.options):
         advice = "A study is kept with its results: name a file, credentials=/root/secret."
-        yield Problem((*path, "options"), "a password does not belong in a study", advice)
+        yield StudyProblem((*path, "options"), "a password does not belong in a study", advice)
 
 
-def _commands(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _commands(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if table.create and not table.remove:
         message = "create goes with remove: what is made is removed again"
-        yield Problem((*path, "create"), message, 'For example remove = ["mdadm", "--stop", …]')
+        yield StudyProblem(
+            (*path, "create"), message, 'For example remove = ["mdadm", "--stop", …]'
+        )
     if table.remove and not table.create:
-        yield Problem((*path, "remove"), "remove goes with create", "Leave it out.")
+        yield StudyProblem((*path, "remove"), "remove goes with create", "Leave it out.")
     if table.create and not (table.device.startswith("/") or table.directory):
         advice = "Give the path of the `device` or the `directory` that it makes."
-        yield Problem((*path, "create"), "create makes a device or a directory", advice)
+        yield StudyProblem((*path, "create"), "create makes a device or a directory", advice)
     for key in ("create", "remove"):
         given = getattr(table, key)
         several = [given] if given and isinstance(given[0], str) else given
         if any(not argv or not argv[0] for argv in several):
-            yield Problem((*path, key), "a command without a program")
+            yield StudyProblem((*path, key), "a command without a program")
 
 
-def _hosting(spec: StudyFile) -> Iterator[Problem]:
+def _hosting(spec: StudyFile) -> Iterator[StudyProblem]:
     """Every problem with where targets are, and with what is loaded together."""
     for name, table in spec.targets.items():
         path: KeyPath = ("targets", name)
@@ -384,9 +402,9 @@ def _hosting(spec: StudyFile) -> Iterator[Problem]:
             yield from _count(("factors", name), factor, spec)
 
 
-def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Problem]:
+def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[StudyProblem]:
     if table.host and table.hosts:
-        yield Problem((*path, "hosts"), "host and hosts are both said", "Leave one out.")
+        yield StudyProblem((*path, "hosts"), "host and hosts are both said", "Leave one out.")
         return
     if table.host and table.host not in spec.hosts:
         yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
@@ -394,66 +412,72 @@ def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Probl
         named = expanded(table.hosts)
     except ValueError as error:
         advice = 'For example hosts = "box[1-4]"'
-        yield Problem((*path, "hosts"), str(error), advice)
+        yield StudyProblem((*path, "hosts"), str(error), advice)
         return
     for name in dict.fromkeys(named):
         if name not in spec.hosts:
             yield _unknown((*path, "hosts"), name, list(spec.hosts), "hosts")
         if named.count(name) > 1:
-            yield Problem((*path, "hosts"), f"{name!r} is there twice", "Leave one out.")
+            yield StudyProblem((*path, "hosts"), f"{name!r} is there twice", "Leave one out.")
     if len(spec.hosts) > 1 and not (table.host or named or table.targets):
         advice = f'For example host = "{next(iter(spec.hosts))}"'
-        yield Problem(path, "there are several hosts: which of them is it on?", advice)
+        yield StudyProblem(path, "there are several hosts: which of them is it on?", advice)
 
 
-def _devices(path: KeyPath, table: TargetTable) -> Iterator[Problem]:
+def _devices(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     for at, device in enumerate(table.devices):
         if "/" in device and not device.startswith("/"):
             message = f"{device!r} is neither an absolute path nor an id"
-            yield Problem((*path, "devices", at), message, "Begin it with /dev/, or give a serial.")
+            yield StudyProblem(
+                (*path, "devices", at), message, "Begin it with /dev/, or give a serial."
+            )
         if table.devices.index(device) != at:
-            yield Problem((*path, "devices", at), f"{device!r} is there twice", "Leave one out.")
+            yield StudyProblem(
+                (*path, "devices", at), f"{device!r} is there twice", "Leave one out."
+            )
     if table.devices and table.filesystem:
         advice = 'Make a target of each, and load them together: targets = ["a", "b"]'
-        yield Problem((*path, "filesystem"), "it is made on one device", advice)
+        yield StudyProblem((*path, "filesystem"), "it is made on one device", advice)
     if table.devices and table.create:
-        yield Problem((*path, "create"), "it makes one device", "Make a target of each.")
+        yield StudyProblem((*path, "create"), "it makes one device", "Make a target of each.")
     several = (isinstance(table.destroy, list) and len(table.destroy)) or 1
     if table.destroy and several != max(1, len(table.devices)):
         message = f"{several} for {max(1, len(table.devices))} devices"
-        yield Problem((*path, "destroy"), message, "Arm each device, in their order.")
+        yield StudyProblem((*path, "destroy"), message, "Arm each device, in their order.")
 
 
-def _members(path: KeyPath, own: str, spec: StudyFile) -> Iterator[Problem]:
+def _members(path: KeyPath, own: str, spec: StudyFile) -> Iterator[StudyProblem]:
     table = spec.targets[own]
     for key in _OWN if table.targets else ():
         if getattr(table, key):
             message = f"{key} is said at the targets that it is made of"
-            yield Problem((*path, key), message, "Leave it out here.")
+            yield StudyProblem((*path, key), message, "Leave it out here.")
     for at, name in enumerate(table.targets):
         place = (*path, "targets", at)
         if name not in spec.targets:
             yield _unknown(place, name, list(spec.targets), "targets")
         elif spec.targets[name].targets:
-            yield Problem(place, f"{name!r} is itself made of others", "Name those.")
+            yield StudyProblem(place, f"{name!r} is itself made of others", "Name those.")
         elif table.targets.index(name) != at:
-            yield Problem(place, f"{name!r} is there twice", "Leave one out.")
+            yield StudyProblem(place, f"{name!r} is there twice", "Leave one out.")
 
 
-def _count(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Problem]:
+def _count(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[StudyProblem]:
     key = "range" if table.range else "levels"
     known = most(spec, table.count or "hosts")
     for given in convert.values(table):
         value = convert.first(given)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            yield Problem((*path, key), f"{value!r} is no number of {table.count}", "1 or more.")
+            yield StudyProblem(
+                (*path, key), f"{value!r} is no number of {table.count}", "1 or more."
+            )
         elif known and value > known:
             message = f"{value} {table.count} are wanted, and the targets have {known}"
-            yield Problem((*path, key), message, "Name more of them, or ask for fewer.")
+            yield StudyProblem((*path, key), message, "Name more of them, or ask for fewer.")
     others = [name for name, each in spec.factors.items() if each.count == table.count]
     if others[0] != path[1]:
         message = f"{table.count} are already counted by factor {others[0]}"
-        yield Problem((*path, "count"), message, "Leave one out.")
+        yield StudyProblem((*path, "count"), message, "Leave one out.")
 
 
 def most(spec: StudyFile, what: str) -> int:
@@ -471,7 +495,7 @@ def _has(table: TargetTable, what: str, spec: StudyFile) -> int:
     return len({h for each in members for h in expanded(each.hosts) or (each.host,)})
 
 
-def _listening(spec: StudyFile) -> Iterator[Problem]:
+def _listening(spec: StudyFile) -> Iterator[StudyProblem]:
     """Addresses that are none, that are too wide, or that nobody connects to."""
     served = any(each.start == "server" for each in spec.workloads.values())
     for name, table in spec.hosts.items():
@@ -481,42 +505,48 @@ def _listening(spec: StudyFile) -> Iterator[Problem]:
         try:
             place = parse(table.listen)
         except ValueError as error:
-            yield Problem(path, str(error))
+            yield StudyProblem(path, str(error))
             continue
         if place.loopback and table.ssh:
             message = f"only {name} itself reaches {place.address}"
-            yield Problem(path, message, "Leave listen out for the tunnel through its connection.")
+            yield StudyProblem(
+                path, message, "Leave listen out for the tunnel through its connection."
+            )
         if not served:
             advice = 'Leave it out, or say start = "server" there.'
-            yield Problem(path, 'no workload has start = "server": nothing listens', advice)
+            yield StudyProblem(path, 'no workload has start = "server": nothing listens', advice)
 
 
-def _over_hosts(spec: StudyFile) -> Iterator[Problem]:
+def _over_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
     """Every problem of ``blocks_over = "hosts"``."""
     if spec.design.blocks_over != "hosts":
         return
     if spec.design.kind in {"race", "saturate"}:
         what = f"a {spec.design.kind} decides after each block, and these run at the same time"
-        yield Problem(_KEY, what, 'Use kind = "full", or leave blocks_over out.')
+        yield StudyProblem(_KEY, what, 'Use kind = "full", or leave blocks_over out.')
     if spec.design.stop == "decided":
         what = 'stop = "decided" looks after each block, and these run at the same time'
-        yield Problem(_KEY, what, "Leave one of them out.")
+        yield StudyProblem(_KEY, what, "Leave one of them out.")
     if spec.stage:
-        yield Problem(_KEY, "stages follow one another", "Make a study of each, or leave it out.")
+        yield StudyProblem(
+            _KEY, "stages follow one another", "Make a study of each, or leave it out."
+        )
     yield from _on_the_same_hosts(spec)
     for name, factor in spec.factors.items():
         path: KeyPath = ("factors", name)
         if factor.count == "hosts":
             what = "each trial is on one host: they are not counted"
-            yield Problem((*path, "count"), what, "Leave the factor or blocks_over out.")
+            yield StudyProblem((*path, "count"), what, "Leave the factor or blocks_over out.")
         if factor.manual:
             what = "nobody can set levels by hand on several hosts at the same time"
-            yield Problem((*path, "manual"), what, "Leave the factor or blocks_over out.")
+            yield StudyProblem((*path, "manual"), what, "Leave the factor or blocks_over out.")
         if name == "host":
-            yield Problem(path, "results name the host of a block so", "Call the factor otherwise.")
+            yield StudyProblem(
+                path, "results name the host of a block so", "Call the factor otherwise."
+            )
 
 
-def _on_the_same_hosts(spec: StudyFile) -> Iterator[Problem]:
+def _on_the_same_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
     """Every target is on all of the hosts."""
     said = {}
     for name, table in spec.targets.items():
@@ -527,17 +557,17 @@ def _on_the_same_hosts(spec: StudyFile) -> Iterator[Problem]:
     every = list(dict.fromkeys(host for hosts in said.values() for host in hosts if host))
     if len(every) < 2:  # noqa: PLR2004 (one host has its blocks one after the other)
         advice = 'Name several, as in [targets.disk] hosts = "box[1-4]"'
-        yield Problem(_KEY, "the targets are not on several hosts", advice)
+        yield StudyProblem(_KEY, "the targets are not on several hosts", advice)
         return
     for name, hosts in said.items():
         if hosts and (missing := [host for host in every if host not in hosts]):
             shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")  # noqa: PLR2004
             what = f"it is not on {shown}; every block needs every target"
             key = "host" if spec.targets[name].host else "hosts"
-            yield Problem(("targets", name, key), what, "Name the same hosts at each target.")
+            yield StudyProblem(("targets", name, key), what, "Name the same hosts at each target.")
 
 
-def _stage_problems(spec: StudyFile) -> Iterator[Problem]:
+def _stage_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     """Every problem of a stage with the rest of the file."""
     for at, table in enumerate(spec.stage):
         path: KeyPath = ("stage", at)
@@ -550,30 +580,30 @@ def _stage_problems(spec: StudyFile) -> Iterator[Problem]:
         yield from _staged_factors(spec)
 
 
-def _varied(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+def _varied(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     for at, name in enumerate(table.vary):
         if name not in spec.factors:
             yield _unknown((*path, "vary", at), name, list(spec.factors), "factors")
         elif name in table.vary[:at]:
-            yield Problem((*path, "vary", at), f"{name} is there twice", "Leave one out.")
+            yield StudyProblem((*path, "vary", at), f"{name} is there twice", "Leave one out.")
         elif name in table.fix:
             message = f"{name} is varied and held still"
-            yield Problem((*path, "fix", name), message, "Leave one out.")
+            yield StudyProblem((*path, "fix", name), message, "Leave one out.")
         elif _idle(table, spec.factors[name], spec):
             message = f"{name} is an option of none of the workloads of this stage"
-            yield Problem((*path, "vary", at), message, "Add its workload, or leave it out.")
+            yield StudyProblem((*path, "vary", at), message, "Add its workload, or leave it out.")
     if not table.vary and table.then != "confirm":
-        yield Problem((*path, "vary"), "nothing is varied", 'Such as vary = ["rsize"]')
+        yield StudyProblem((*path, "vary"), "nothing is varied", 'Such as vary = ["rsize"]')
     if table.vary and table.then == "confirm":
         message = "a stage that confirms varies nothing: it compares all baselines with all choices"
-        yield Problem((*path, "vary"), message, "Leave it out.")
+        yield StudyProblem((*path, "vary"), message, "Leave it out.")
 
 
 def _idle(table: StageTable, factor: FactorTable, spec: StudyFile) -> bool:
     return bool(factor.workload) and factor.workload not in (table.workloads or spec.workloads)
 
 
-def _fixed(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+def _fixed(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     loads = [name for name in table.workloads or spec.workloads if name in spec.workloads]
     options = list(dict.fromkeys(key for name in loads for key in convert.own_options(spec, name)))
     for name, value in table.fix.items():
@@ -582,14 +612,14 @@ def _fixed(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Proble
             if labels and convert.label(value) not in labels:
                 message = f"{convert.label(value)!r} is not one of the levels of {name}"
                 advice = choices(convert.label(value), labels, "levels")
-                yield Problem((*path, "fix", name), message, advice)
+                yield StudyProblem((*path, "fix", name), message, advice)
         elif name not in options:
             message = f"{name!r} is no factor, and no option of the workloads of this stage"
             advice = choices(name, [*spec.factors, *options], "there are")
-            yield Problem((*path, "fix", name), message, advice)
+            yield StudyProblem((*path, "fix", name), message, advice)
 
 
-def _loaded(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+def _loaded(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     for at, name in enumerate(table.workloads):
         if name not in spec.workloads:
             yield _unknown((*path, "workloads", at), name, list(spec.workloads), "workloads")
@@ -597,60 +627,64 @@ def _loaded(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Probl
         if name not in spec.workloads or name not in (table.workloads or spec.workloads):
             message = f"{name!r} is no workload of this stage"
             advice = choices(name, table.workloads or list(spec.workloads), "workloads")
-            yield Problem((*path, "options", name), message, advice)
+            yield StudyProblem((*path, "options", name), message, advice)
     if table.target and table.target not in spec.targets:
         yield _unknown((*path, "target"), table.target, list(spec.targets), "targets")
     if table.target and (several := [n for n, each in spec.factors.items() if each.targets]):
         message = f"the targets are those of factor {several[0]}"
-        yield Problem((*path, "target"), message, "Leave it out.")
+        yield StudyProblem((*path, "target"), message, "Leave it out.")
 
 
-def _ranged(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+def _ranged(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     if table.range is None:
         return
     swept = convert.swept_by(spec, table)
     if len(swept) != 1:
         found = " and ".join(name for name, _ in swept) or "none"
         message = f"it is for one varied factor with a range; here is {found}"
-        yield Problem((*path, "range"), message, "Give the factor `range` in place of `levels`.")
+        yield StudyProblem(
+            (*path, "range"), message, "Give the factor `range` in place of `levels`."
+        )
         return
     name, spread = swept[0]
     sweep = convert.sweep_of(table, spread)
     end = spread.to if sweep.to is None else sweep.to
     if table.range.step == 0:
-        yield Problem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+        yield StudyProblem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
     elif not spread.start <= sweep.origin <= end <= spread.to:
         message = f"it does not lie within that of {name}: {spread.start} to {spread.to}"
-        yield Problem((*path, "range"), message, f"Widen the range of {name}, or narrow this one.")
+        yield StudyProblem(
+            (*path, "range"), message, f"Widen the range of {name}, or narrow this one."
+        )
     elif (end - sweep.origin) // sweep.step >= convert.MOST_LEVELS:
         message = f"these are more than {convert.MOST_LEVELS} levels"
-        yield Problem((*path, "range", "step"), message, "Use a longer step.")
+        yield StudyProblem((*path, "range", "step"), message, "Use a longer step.")
 
 
-def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Problem]:
+def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     if table.then == "confirm" and path[-1] == 0:
         message = "nothing is chosen yet that could be confirmed"
-        yield Problem((*path, "then"), message, "Put a stage before it.")
+        yield StudyProblem((*path, "then"), message, "Put a stage before it.")
     if table.then == "screen" and len(table.vary) < _FEWEST:
         message = "there is nothing to screen among fewer than two factors"
-        yield Problem((*path, "then"), message, 'Use then = "best".')
+        yield StudyProblem((*path, "then"), message, 'Use then = "best".')
     if table.then == "screen" and table.kind:
         message = "a screening has a design of its own, a fraction of resolution 3"
-        yield Problem((*path, "kind"), message, "Leave it out.")
+        yield StudyProblem((*path, "kind"), message, "Leave it out.")
     if table.kind == "race" and table.then not in ("best", "confirm"):
         message = "a race finds the best, and says too little of the others for this"
-        yield Problem((*path, "kind"), message, 'Leave it out, or use then = "best".')
+        yield StudyProblem((*path, "kind"), message, 'Leave it out, or use then = "best".')
     numeric = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
     if table.then == "knee" and table.vary and not numeric:
         message = "a knee is one of numbers, and no varied factor has numbers for levels"
-        yield Problem((*path, "then"), message, 'Use then = "best".')
+        yield StudyProblem((*path, "then"), message, 'Use then = "best".')
 
 
 def _ordered(table: FactorTable) -> bool:
     return bool(ordered([level.label for level in convert.levels(table)]))
 
 
-def _staged_factors(spec: StudyFile) -> Iterator[Problem]:
+def _staged_factors(spec: StudyFile) -> Iterator[StudyProblem]:
     """What stages need of the factors: that they are varied, and a baseline that the file says,
     for what is chosen in one stage must be known before the next."""
     varied = {name for table in spec.stage for name in table.vary}
@@ -658,11 +692,11 @@ def _staged_factors(spec: StudyFile) -> Iterator[Problem]:
     for name, table in spec.factors.items():
         if name not in varied | fixed:
             advice = "Add it to the `vary` of a stage, or leave it out."
-            yield Problem(("factors", name), "no stage varies it", advice)
+            yield StudyProblem(("factors", name), "no stage varies it", advice)
         kind = convert.factor_kind(table)
         if kind in ("tunable", "group") and convert.label(table.baseline) == "":
             advice = 'For what is in force at the start: baseline = "unset"'
             if kind == "group":
                 advice = 'Such as an empty group: levels = { off = {}, … } and baseline = "off"'
             message = "a study in stages must say its baseline"
-            yield Problem(("factors", name), message, advice)
+            yield StudyProblem(("factors", name), message, advice)

@@ -16,18 +16,18 @@ from iotrial.model.listen import parse
 from iotrial.model.measurement import Metrics
 from iotrial.model.study import (
     UNSET,
-    Decide,
+    DecisionRule,
     Design,
     Factor,
     FactorKind,
     Level,
     Options,
-    Place,
     Stage,
+    StudyHost,
     Sweep,
 )
-from iotrial.model.target import Mounting, Target, TargetKind
-from iotrial.model.workload import OptionValue, Wanted, Workload
+from iotrial.model.target import MountSpec, Target, TargetKind
+from iotrial.model.workload import CustomMetric, OptionValue, Workload
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.saturate import MOST_FINALS
@@ -168,8 +168,8 @@ def factor(name: str, table: FactorTable) -> Factor:
     )
 
 
-def place(name: str, table: HostTable) -> Place:
-    return Place(name, table.ssh, table.lease, parse(table.listen) if table.listen else None)
+def place(name: str, table: HostTable) -> StudyHost:
+    return StudyHost(name, table.ssh, table.lease, parse(table.listen) if table.listen else None)
 
 
 def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:
@@ -207,7 +207,7 @@ def target(name: str, table: TargetTable) -> Target:
         create=tuple(map(tuple, table.create)),
         remove=commands(table.remove),
         filesystem=table.filesystem,
-        mount=Mounting(**dict(what)) if what else None,
+        mount=MountSpec(**dict(what)) if what else None,
         devices=tuple(table.devices),
         armed=tuple(armed) if table.devices and any(armed) else (),
         of=tuple(table.targets),
@@ -248,8 +248,8 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
     )
 
 
-def wanted(name: str, table: MetricTable) -> Wanted:
-    return Wanted(
+def wanted(name: str, table: MetricTable) -> CustomMetric:
+    return CustomMetric(
         name,
         pattern=table.pattern,
         json=table.json_path,
@@ -260,7 +260,9 @@ def wanted(name: str, table: MetricTable) -> Wanted:
     )
 
 
-def design(table: DesignTable, rule: Decide, factors: Sequence[Factor], metrics: Metrics) -> Design:
+def design(
+    table: DesignTable, rule: DecisionRule, factors: Sequence[Factor], metrics: Metrics
+) -> Design:
     """The design; where its kind is not said, a race, unless the number of blocks is said, or a
     race makes no sense."""
     races = not table.blocks and table.blocks_over == "time" and not unfit(rule, factors, metrics)
@@ -270,7 +272,7 @@ def design(table: DesignTable, rule: Decide, factors: Sequence[Factor], metrics:
 
 
 def unfit(
-    rule: Decide, factors: Sequence[Factor], metrics: Metrics
+    rule: DecisionRule, factors: Sequence[Factor], metrics: Metrics
 ) -> tuple[KeyPath, str, str] | None:
     """Why a study cannot be a race: the key, the reason, the remedy; None where it can."""
     if all(len(factor.levels) == 1 for factor in factors):

@@ -419,7 +419,7 @@ def taken_over(
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
+class _MixedEffect:
     """``effect`` cannot be told from ``wholly``, and is partly mixed with ``partly``."""
 
     effect: Effect
@@ -428,7 +428,7 @@ class Mixed:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class FractionSummary:
     """Of one workload: ``tried`` of ``combinations`` treatments, what is ``mixed``, and which
     interactions cannot be seen at all (``unseen``).  ``words`` say it in sentences."""
 
@@ -436,12 +436,12 @@ class GivenUp:
     kind: str
     tried: int
     combinations: int
-    mixed: tuple[Mixed, ...]
+    mixed: tuple[_MixedEffect, ...]
     unseen: tuple[Effect, ...]
     words: tuple[str, ...]
 
 
-def given_up(study: Study) -> tuple[GivenUp, ...]:
+def given_up(study: Study) -> tuple[FractionSummary, ...]:
     """What the design leaves out, for each workload; nothing for a full factorial.
 
     Needs all levels known; raises UsageError like :func:`iotrial.plan.design.cells`.
@@ -451,21 +451,23 @@ def given_up(study: Study) -> tuple[GivenUp, ...]:
     return tuple(_of(study, workload.name) for workload in study.workloads)
 
 
-def _of(study: Study, workload: str) -> GivenUp:
+def _of(study: Study, workload: str) -> FractionSummary:
     factors = [f for f in study.factors if applies(f, workload) and len(f.levels) > 1]
     tried = cells(study, workload)
     combinations = math.prod(len(factor.levels) for factor in factors)
     if study.design.kind == "one-at-a-time":
         unseen = tuple(itertools.combinations([factor.name for factor in factors], 2))
-        mixed: tuple[Mixed, ...] = ()
+        mixed: tuple[_MixedEffect, ...] = ()
     else:
         mixed, unseen = _mixed(factors, tried), ()
     words = tuple(_words(study, (len(tried), combinations), mixed, unseen))
-    return GivenUp(workload, study.design.kind, len(tried), combinations, mixed, unseen, words)
+    return FractionSummary(
+        workload, study.design.kind, len(tried), combinations, mixed, unseen, words
+    )
 
 
 def _mixed(factors: Sequence[Factor], tried: Sequence[tuple[tuple[str, str], ...]]) -> tuple[
-    Mixed, ...
+    _MixedEffect, ...
 ]:  # fmt: skip
     from iotrial.stats.designs import aliases  # noqa: PLC0415  NumPy is slow to import
     from iotrial.stats.effects import coordinates, varied  # noqa: PLC0415  as above
@@ -478,12 +480,13 @@ def _mixed(factors: Sequence[Factor], tried: Sequence[tuple[tuple[str, str], ...
         return tuple(tuple(names[place] for place in term) for term in terms)
 
     return tuple(
-        Mixed(named([each.term])[0], named(each.wholly), named(each.partly)) for each in found
+        _MixedEffect(named([each.term])[0], named(each.wholly), named(each.partly))
+        for each in found
     )
 
 
 def _words(
-    study: Study, sizes: tuple[int, int], mixed: Sequence[Mixed], unseen: Sequence[Effect]
+    study: Study, sizes: tuple[int, int], mixed: Sequence[_MixedEffect], unseen: Sequence[Effect]
 ) -> Iterator[str]:
     tried, combinations = sizes
     if study.design.kind == "one-at-a-time":

@@ -10,7 +10,7 @@ from typing import Literal
 from iotrial import plugins
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
-from iotrial.model.tool import LIKELY, Aimed, Ends
+from iotrial.model.tool import LIKELY, SupportsSizedLoads, ToolTarget
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Chore, Workload
 from iotrial.plan.ahead import all_blocks, each_study
@@ -31,7 +31,7 @@ ASSUMED_WRITE_RATE = 2 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Doing:
+class PlannedChore:
     """A chore as planned: ``times`` in all, each of ``written`` bytes (infinite: unknown) and
     ``seconds`` (of a command nobody knows)."""
 
@@ -44,11 +44,11 @@ class Doing:
     seconds: float
 
 
-def doings(study: Study, aims: Mapping[str, Aimed]) -> tuple[Doing, ...]:
+def doings(study: Study, aims: Mapping[str, ToolTarget]) -> tuple[PlannedChore, ...]:
     """Every chore of the study, with what it will cost.  ``aims`` maps a target's name to what is
     loaded, with its size in bytes.  Raises UsageError while levels are open."""
     trials = all_blocks(study)
-    found: list[Doing] = []
+    found: list[PlannedChore] = []
     shared: set[tuple[str, tuple[Chore, ...]]] = set()
     for workload in study.workloads:
         for name in dict.fromkeys(t.target for t in trials if t.workload == workload.name):
@@ -74,7 +74,7 @@ def _doings(
     chores: Sequence[Chore],
     trials: Sequence[Trial],
     size: int,
-) -> Iterator[Doing]:
+) -> Iterator[PlannedChore]:
     hosts = len({t.host for t in trials})
     times = {"study": hosts, "block": len({t.block for t in trials}), "trial": len(trials)}
     for chore in chores:
@@ -82,7 +82,7 @@ def _doings(
         seconds = written / ASSUMED_FILL_RATE if math.isfinite(written) else 0.0
         seconds += _TRIM_SECONDS if chore.kind == "trim" else 0.0
         name = trials[0].target
-        yield Doing(workload.name, name, when, chore, times[chore.each], written, seconds)
+        yield PlannedChore(workload.name, name, when, chore, times[chore.each], written, seconds)
 
 
 def _written(chore: Chore, workload: Workload, size: int) -> float:
@@ -112,7 +112,7 @@ def around(workload: Workload) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class RaceExpectation:
     """After how many blocks a race is likely to drop what is two margins ``worse`` than the best,
     and to call equals the ``same``."""
 
@@ -134,8 +134,8 @@ class Estimate:
     bytes_written: float
     resolvable: tuple[tuple[str, float], ...] = ()
     notes: tuple[str, ...] = ()
-    chores: tuple[Doing, ...] = ()
-    races: tuple[Expected, ...] = ()
+    chores: tuple[PlannedChore, ...] = ()
+    races: tuple[RaceExpectation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class _Cost:
 def estimate(
     study: Study,
     *,
-    aims: Mapping[str, Aimed] | None = None,
+    aims: Mapping[str, ToolTarget] | None = None,
     noise: float | Mapping[str, float] | None = None,
 ) -> Estimate:
     """Estimate a study whose levels are known.
@@ -193,7 +193,7 @@ def estimate(
 
 
 def _in_stages(
-    study: Study, places: Mapping[str, Aimed], noise: float | Mapping[str, float] | None
+    study: Study, places: Mapping[str, ToolTarget], noise: float | Mapping[str, float] | None
 ) -> Estimate:
     """All stages, each with as many levels as can be left for it."""
     parts = [part for part in each_study(study) if varies(part)]
@@ -214,16 +214,16 @@ def _in_stages(
     )
 
 
-def assumed_aim(target: Target) -> Aimed:
+def assumed_aim(target: Target) -> ToolTarget:
     """What a load will be aimed at as far as the study alone says: a loop device has no number
     yet, so ``/dev/loopN`` stands for it, and a file system no mount point."""
     if target.filesystem:
-        return Aimed(MOUNT_POINT, "directory")
+        return ToolTarget(MOUNT_POINT, "directory")
     match target.kind:
         case "loop":
-            return Aimed("/dev/loopN", "device", target.size)
+            return ToolTarget("/dev/loopN", "device", target.size)
         case "device" | "file" | "directory" as kind:
-            return Aimed(target.path, kind, target.size)
+            return ToolTarget(target.path, kind, target.size)
 
 
 def comparisons(study: Study) -> int:
@@ -238,16 +238,16 @@ def comparisons(study: Study) -> int:
     )
 
 
-def _trial_cost(study: Study, trial: Trial, places: Mapping[str, Aimed]) -> _Cost:
+def _trial_cost(study: Study, trial: Trial, places: Mapping[str, ToolTarget]) -> _Cost:
     """Of a trial on several parts: as long as on one, and as many bytes on each."""
     one = _cost(workload_of(study, trial), places[trial.target])
     return replace(one, written=one.written * max(1, len(parts_of(study, trial))))
 
 
-def _cost(workload: Workload, aimed: Aimed) -> _Cost:
+def _cost(workload: Workload, aimed: ToolTarget) -> _Cost:
     driver = tool(workload.tool)
     longest = driver.seconds(workload, aimed)
-    seconds = driver.likely(workload, aimed) if isinstance(driver, Ends) else longest
+    seconds = driver.likely(workload, aimed) if isinstance(driver, SupportsSizedLoads) else longest
     if not driver.reach(workload).writes:
         return _Cost(seconds, longest, 0.0, timed=False)
     timed = workload.option("runtime") != "" or workload.jobfile != ""
@@ -255,7 +255,7 @@ def _cost(workload: Workload, aimed: Aimed) -> _Cost:
     return _Cost(seconds, longest, written, timed)
 
 
-def _sized(workload: Workload, aimed: Aimed) -> float:
+def _sized(workload: Workload, aimed: ToolTarget) -> float:
     """Bytes of a load that ends with its size: the option's or the target's, for every job and
     loop; infinite where one of these is not a plain number."""
     try:
@@ -295,11 +295,11 @@ def _resolvable(
     )
 
 
-def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Expected, ...]:
+def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[RaceExpectation, ...]:
     if noise is None or study.design.kind != "race":
         return ()
     from iotrial.stats.critical import workload_confidence  # noqa: PLC0415
-    from iotrial.stats.race import Terms, blocks_to_decide  # noqa: PLC0415  slow, as above
+    from iotrial.stats.race import RaceDesign, blocks_to_decide  # noqa: PLC0415  slow, as above
 
     sizes = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
     family = sum(size - 1 for size in sizes.values() if size > 1)
@@ -308,9 +308,9 @@ def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Exp
     for name, size in sizes.items():
         if size > 1:
             share = workload_confidence(study.decide.confidence, size - 1, family)
-            terms, sd = Terms(size, margin, share), _of(noise, name)
+            terms, sd = RaceDesign(size, margin, share), _of(noise, name)
             worse, same = (blocks_to_decide(terms, gap, sd) for gap in (2 * margin, 0.0))
-            found.append(Expected(name, worse, same))
+            found.append(RaceExpectation(name, worse, same))
     return tuple(found)
 
 
@@ -394,7 +394,7 @@ def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
         yield f"Bytes written are an upper bound: loads that end by time at {rate}/s at most."
 
 
-def _chore_notes(chores: Sequence[Doing]) -> Iterator[str]:
+def _chore_notes(chores: Sequence[PlannedChore]) -> Iterator[str]:
     if any(each.written for each in chores):
         rate = format_bytes(ASSUMED_FILL_RATE)
         yield f"Chores write {rate}/s if the disk keeps up: random data comes no faster."
@@ -405,7 +405,7 @@ def _chore_notes(chores: Sequence[Doing]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class _PlannedCommand:
     """``where`` in the study, and ``when`` it is executed."""
 
     where: str
@@ -413,7 +413,7 @@ class Command:
     argv: tuple[str, ...]
 
 
-def own_commands(study: Study) -> tuple[Command, ...]:
+def own_commands(study: Study) -> tuple[_PlannedCommand, ...]:
     """In the order of the study's tables, each once."""
     found = (*_knobs(study), *_targets(study), *_chores(study), *_manual(study))
     return tuple(dict.fromkeys(found))
@@ -433,39 +433,47 @@ def used_plugins(study: Study) -> dict[str, str]:
     }
 
 
-def _knobs(study: Study) -> Iterator[Command]:
+def _knobs(study: Study) -> Iterator[_PlannedCommand]:
     for knob in study.knobs:
         if knob.read:
             read = tuple(word.format(device="") for word in knob.read)
-            yield Command(knob.name, "will be read by", read)
+            yield _PlannedCommand(knob.name, "will be read by", read)
         for act in knob.how("", "{value}") if knob.how and knob.read else ():
             if act.kind == "run":
-                yield Command(knob.name, "after its file is written or given back", act.argv)
+                yield _PlannedCommand(
+                    knob.name, "after its file is written or given back", act.argv
+                )
 
 
-def _targets(study: Study) -> Iterator[Command]:
+def _targets(study: Study) -> Iterator[_PlannedCommand]:
     for target in study.targets:
         for argv in target.create:
-            yield Command(f"targets.{target.name}", "makes it", argv)
+            yield _PlannedCommand(f"targets.{target.name}", "makes it", argv)
         for argv in target.remove:
-            yield Command(f"targets.{target.name}", "removes it", argv)
+            yield _PlannedCommand(f"targets.{target.name}", "removes it", argv)
         if what := target.mount:
             options = ("-o", what.options) if what.options else ()
             argv = ("mount", "-t", what.type, *options, what.source, target.path)
-            yield Command(f"targets.{target.name}", "mounts it", argv)
+            yield _PlannedCommand(f"targets.{target.name}", "mounts it", argv)
 
 
-def _chores(study: Study) -> Iterator[Command]:
+def _chores(study: Study) -> Iterator[_PlannedCommand]:
     for load in study.workloads:
         for when, chores in (("before", load.prepare), ("after", load.cleanup)):
             for chore in chores:
                 if chore.argv:
-                    yield Command(f"workloads.{load.name}", f"{when} each {chore.each}", chore.argv)
+                    yield _PlannedCommand(
+                        f"workloads.{load.name}", f"{when} each {chore.each}", chore.argv
+                    )
         for argv in load.evidence:
-            yield Command(f"workloads.{load.name}", "after each load, its output kept", argv)
+            yield _PlannedCommand(
+                f"workloads.{load.name}", "after each load, its output kept", argv
+            )
 
 
-def _manual(study: Study) -> Iterator[Command]:
+def _manual(study: Study) -> Iterator[_PlannedCommand]:
     for factor in study.factors:
         if factor.verify:
-            yield Command(f"factors.{factor.name}", "says which level is there", factor.verify)
+            yield _PlannedCommand(
+                f"factors.{factor.name}", "says which level is there", factor.verify
+            )

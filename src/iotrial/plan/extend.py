@@ -59,7 +59,7 @@ class Extension:
         return {"extended": self.blocks, "before": self.before, "budget": self.budget}
 
 
-class ExtensionRow(TypedDict):
+class _ExtensionRow(TypedDict):
     """The line of plan.jsonl that extends the study."""
 
     extended: Annotated[int, Field(ge=1, le=LAST)]
@@ -67,7 +67,7 @@ class ExtensionRow(TypedDict):
     budget: Annotated[float, Field(ge=0, le=1e12)]
 
 
-_ROW: TypeAdapter[Any] = TypeAdapter(ExtensionRow)
+_ROW: TypeAdapter[Any] = TypeAdapter(_ExtensionRow)
 
 
 def extension_in(row: Mapping[str, Any]) -> Extension:

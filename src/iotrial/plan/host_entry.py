@@ -18,7 +18,7 @@ _ODD = re.compile(r"[^\S ]|[\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class InventoryHost:
     """``ssh`` is how ssh(1) reaches it, as words of a shell ('': it is this machine)."""
 
     name: str

@@ -34,14 +34,14 @@ from iotrial.plan import ansible
 from iotrial.plan.host_entry import (
     MOST_BYTES,
     MOST_HOSTS,
-    Entry,
+    InventoryHost,
     check_name,
     chosen,
     ranged,
     refuse,
     text_of,
 )
-from iotrial.plan.problem import Problem
+from iotrial.plan.problem import StudyProblem
 from iotrial.plan.schema import HostTable, InventoryTable, StudyFile
 
 DEEPEST = 16
@@ -79,14 +79,14 @@ _ALL = 0
 """The part that is about every host: before any Host line, or below ``Host *``."""
 _ADVICE = "Put it into ~/.ssh/config, which iotrial uses by itself, and leave it out here."
 _STRICT = "Say StrictHostKeyChecking yes in the same part, or UserKnownHostsFile /dev/null."
-Book = Callable[[InventoryTable], tuple[Entry, ...]]
+Book = Callable[[InventoryTable], tuple[InventoryHost, ...]]
 """What an inventory comes to."""
 _USERS = "~/.ssh/config"
 _YAML = (".yml", ".yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class HostLine:
+class _HostLine:
     """One ``Host`` line: its patterns, those without the ``!`` of negation apart."""
 
     wanted: tuple[str, ...]
@@ -101,7 +101,7 @@ class HostLine:
         return any(each != "*" and fnmatchcase(name, each) for each in self.wanted)
 
 
-def ssh_hosts(raw: bytes, file: str, read: Read) -> tuple[HostLine, ...]:
+def ssh_hosts(raw: bytes, file: str, read: Read) -> tuple[_HostLine, ...]:
     """Every ``Host`` line, included files' in their place.  Raises StudyError."""
     found = []
     for each in _hosts(raw, file, read, ()):
@@ -112,8 +112,8 @@ def ssh_hosts(raw: bytes, file: str, read: Read) -> tuple[HostLine, ...]:
 
 
 def ssh_entries(
-    lines: Sequence[HostLine], wanted: str | Sequence[str], file: str, options: Sequence[str]
-) -> tuple[Entry, ...]:
+    lines: Sequence[_HostLine], wanted: str | Sequence[str], file: str, options: Sequence[str]
+) -> tuple[InventoryHost, ...]:
     """The hosts that are ``wanted``.  A name is known where a ``Host`` line other than ``*`` is
     about it; one with ``*`` or ``?`` is looked for among the names that are written out.
     ``options`` are said to ssh(1) before each.  Raises StudyError.
@@ -130,10 +130,10 @@ def ssh_entries(
     names = chosen([*written, *by_pattern], asked, file)
     for name in names:
         check_name(name, file, next((at.line for at in lines if name in at.wanted), 0))
-    return tuple(Entry(name, shlex.join([*options, name])) for name in names)
+    return tuple(InventoryHost(name, shlex.join([*options, name])) for name in names)
 
 
-def _hosts(raw: bytes, file: str, read: Read, above: tuple[str, ...]) -> Iterator[HostLine]:
+def _hosts(raw: bytes, file: str, read: Read, above: tuple[str, ...]) -> Iterator[_HostLine]:
     for number, text in enumerate(text_of(raw, file).split("\n"), start=1):
         line = text.strip()
         if not line or line.startswith("#"):
@@ -149,7 +149,7 @@ def _hosts(raw: bytes, file: str, read: Read, above: tuple[str, ...]) -> Iterato
         if not words:
             raise refuse(file, number, f"{match[1]} without a value")
         if keyword == "host":
-            yield HostLine(
+            yield _HostLine(
                 tuple(word for word in words if not word.startswith("!")),
                 tuple(word[1:] for word in words if word.startswith("!")),
                 file,
@@ -226,7 +226,7 @@ def _acts(keyword: str, value: str) -> str:
     return why_not_named(keyword, word)
 
 
-def looked_up(table: InventoryTable, folder: Path) -> tuple[Entry, ...]:
+def looked_up(table: InventoryTable, folder: Path) -> tuple[InventoryHost, ...]:
     """The hosts of an inventory whose file is named relative to ``folder``.
 
     Raises StudyError, naming file and line of what cannot be meant.
@@ -238,14 +238,16 @@ def looked_up(table: InventoryTable, folder: Path) -> tuple[Entry, ...]:
     return from_ssh_config(_read(path), str(path), table, _included)
 
 
-def from_ansible(raw: bytes, file: str, table: InventoryTable) -> tuple[Entry, ...]:
+def from_ansible(raw: bytes, file: str, table: InventoryTable) -> tuple[InventoryHost, ...]:
     """Of an Ansible inventory; YAML where the file's name says so, or its text looks like it."""
     parse = ansible.parse_yaml if _is_yaml(raw, file) else ansible.parse_ini
     groups = (table.group,) if isinstance(table.group, str) and table.group else tuple(table.group)
     return ansible.entries(parse(raw, file), groups, table.hosts)
 
 
-def from_ssh_config(raw: bytes, file: str, table: InventoryTable, read: Read) -> tuple[Entry, ...]:
+def from_ssh_config(
+    raw: bytes, file: str, table: InventoryTable, read: Read
+) -> tuple[InventoryHost, ...]:
     """Of a configuration of ssh(1), which is told to read it where it would not by itself."""
     options = () if Path(file) == Path(_USERS).expanduser() else ("-F", file)
     return ssh_entries(ssh_hosts(raw, file, read), table.hosts, file, options)
@@ -300,7 +302,7 @@ def _not_yours(found: os.stat_result) -> str:
     return f"others may write it (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
 
 
-def inventory_problems(spec: StudyFile) -> Iterator[Problem]:
+def inventory_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     """What is wrong with the table itself."""
     table = spec.inventory
     if table is None:
@@ -308,16 +310,20 @@ def inventory_problems(spec: StudyFile) -> Iterator[Problem]:
     if bool(table.ssh_config) == bool(table.ansible):
         what = "both ssh_config and ansible are said" if table.ansible else "it names no file"
         advice = 'Such as ssh_config = "~/.ssh/config", or ansible = "hosts.ini"'
-        yield Problem(("inventory",), what, advice)
+        yield StudyProblem(("inventory",), what, advice)
     elif table.ssh_config and not table.hosts:
         advice = 'Such as hosts = "box[1-4]"'
-        yield Problem(("inventory",), "it does not say which hosts of the configuration", advice)
+        yield StudyProblem(
+            ("inventory",), "it does not say which hosts of the configuration", advice
+        )
     if table.ssh_config and table.group:
         advice = "Groups are Ansible's: choose by hosts."
-        yield Problem(("inventory", "group"), "a configuration of ssh has no groups", advice)
+        yield StudyProblem(("inventory", "group"), "a configuration of ssh has no groups", advice)
 
 
-def with_inventory(spec: StudyFile, book: Book | None) -> tuple[StudyFile, tuple[Entry, ...]]:
+def with_inventory(
+    spec: StudyFile, book: Book | None
+) -> tuple[StudyFile, tuple[InventoryHost, ...]]:
     """The study with the inventory's hosts in ``[hosts]``, and which those are.
 
     Those that a target names; all of them where no target names any.  A host that ``[hosts]`` has
@@ -332,7 +338,7 @@ def with_inventory(spec: StudyFile, book: Book | None) -> tuple[StudyFile, tuple
     return spec.model_copy(update={"hosts": {**tables, **spec.hosts}}), chosen
 
 
-def host_table(entry: Entry, lease: float) -> HostTable:
+def host_table(entry: InventoryHost, lease: float) -> HostTable:
     reached = {"ssh": entry.ssh} if entry.ssh else {}
     return HostTable.model_validate({**reached, "lease": lease})
 
@@ -347,7 +353,7 @@ def _named(host: str, hosts: str | list[str]) -> tuple[str, ...]:
 
 def recorded(entries: Mapping[str, str]) -> Book:
     """What an inventory came to when a study was begun, however its file reads now."""
-    return lambda _table: tuple(Entry(name, ssh) for name, ssh in entries.items())
+    return lambda _table: tuple(InventoryHost(name, ssh) for name, ssh in entries.items())
 
 
 def _is_yaml(raw: bytes, file: str) -> bool:

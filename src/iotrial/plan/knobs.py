@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Scope, Tunable
-from iotrial.tunables import Family, every_family
+from iotrial.tunables import TunableFamily, every_family
 
 _LONG = 100
 """Characters of a command beyond which it is a script, and not shown."""
@@ -79,13 +79,13 @@ def changed(knob: Tunable) -> str:
     return ", then ".join(map(_act, acts)) or _DEPENDS
 
 
-def _plain(knob: Tunable) -> tuple[Act, ...]:
+def _plain(knob: Tunable) -> tuple[Change, ...]:
     if knob.change:
-        return tuple(Act("run", argv=command) for command in knob.change)
-    return (Act("write", knob.path),)
+        return tuple(Change("run", argv=command) for command in knob.change)
+    return (Change("write", knob.path),)
 
 
-def _act(act: Act) -> str:
+def _act(act: Change) -> str:
     said = {
         "write": f"written to {act.path}",
         "save": f"{act.path} saved",
@@ -128,16 +128,16 @@ def reference() -> str:
     return "\n".join([_HEAD, *index, "", *(line for each in known for line in _family(each))])
 
 
-def _heading(family: Family) -> str:
+def _heading(family: TunableFamily) -> str:
     return f"`{family.name}`: {family.title}"
 
 
-def _anchor(family: Family) -> str:
+def _anchor(family: TunableFamily) -> str:
     """As GitHub makes them."""
     return re.sub(r"[^\w\- ]", "", _heading(family).lower()).strip().replace(" ", "-")
 
 
-def _family(family: Family) -> Iterator[str]:
+def _family(family: TunableFamily) -> Iterator[str]:
     yield from (f"## {_heading(family)}", "", *_prose(family.about))
     for knob in family.rows:
         yield from (f"### `{knob.name}`", "", f"{_sentence(knob.summary)}", "")

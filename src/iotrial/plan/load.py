@@ -15,14 +15,14 @@ from typing import Any
 
 from iotrial.errors import StudyError
 from iotrial.files import read_given
-from iotrial.model.study import Place, Study, digest
+from iotrial.model.study import Study, StudyHost, digest
 from iotrial.model.tunable import Tunable
 from iotrial.model.workload import Workload, metrics_of
 from iotrial.plan import convert
 from iotrial.plan.check import checks, host_problems
 from iotrial.plan.convert import staged_loads, stages, with_finer
 from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_up, with_inventory
-from iotrial.plan.problem import Problem, Source, locate, raise_all, study_error
+from iotrial.plan.problem import StudyProblem, StudySource, locate, raise_all, study_error
 from iotrial.plan.schema import StudyFile
 from iotrial.plan.sense import chore_problems, decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.validate import validate
@@ -48,7 +48,9 @@ def load_study(path: Path) -> Study:
         lambda table: looked_up(table, path.parent),
     )
     check_ways((each.name, each.ssh) for each in study.hosts)
-    raise_all(dict.fromkeys(unmeasured(study)), Source(str(path), study.text, locate(study.text)))
+    raise_all(
+        dict.fromkeys(unmeasured(study)), StudySource(str(path), study.text, locate(study.text))
+    )
     return study
 
 
@@ -127,7 +129,7 @@ def parse_study(
     return replace(study, inventory=known, digest=digest(study.digest, *more))
 
 
-def load_hosts(path: Path) -> tuple[Place, ...]:
+def load_hosts(path: Path) -> tuple[StudyHost, ...]:
     """All hosts that a study file may use: its own, and its inventory's whether a target names
     them or not.  Raises StudyError."""
     spec, source = _tables(_text(path), str(path))
@@ -138,10 +140,10 @@ def load_hosts(path: Path) -> tuple[Place, ...]:
     return tuple(convert.place(name, table) for name, table in spec.hosts.items())
 
 
-def _tables(text: str, file: str) -> tuple[StudyFile, Source]:
+def _tables(text: str, file: str) -> tuple[StudyFile, StudySource]:
     """The file's tables, their keys and types checked.  Raises StudyError."""
     data = _toml(text, file)  # before anything is located in it
-    source = Source(file, text, locate(text))
+    source = StudySource(file, text, locate(text))
     spec, problems = validate(data)
     if spec is None:
         raise study_error(problems, source)
@@ -171,9 +173,11 @@ def _advice(lines: Sequence[str], line: int) -> str:
     return f"The line reads: {shown[:60]}" if shown else 'A line is [table] or key = "value".'
 
 
-def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> tuple[Workload, ...]:
+def _workloads(
+    spec: StudyFile, read: Callable[[str], str], source: StudySource
+) -> tuple[Workload, ...]:
     found: list[Workload] = []
-    problems: list[Problem] = []
+    problems: list[StudyProblem] = []
     for name, table in spec.workloads.items():
         jobfile = ""
         try:
@@ -182,17 +186,20 @@ def _workloads(spec: StudyFile, read: Callable[[str], str], source: Source) -> t
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
             advice = "It is looked for beside the study."
             message = f"{table.jobfile} cannot be read: {why}"
-            problems.append(Problem(("workloads", name, "jobfile"), message, advice))
+            problems.append(StudyProblem(("workloads", name, "jobfile"), message, advice))
         if why := _misread(jobfile):
             message, advice = f"{table.jobfile}: {why}", "Is it a job file, saved as plain text?"
-            problems.append(Problem(("workloads", name, "jobfile"), message, advice))
+            problems.append(StudyProblem(("workloads", name, "jobfile"), message, advice))
         found.append(convert.workload(name, table, jobfile))
     raise_all(problems, source)
     return tuple(found)
 
 
 def _study(
-    spec: StudyFile, workloads: tuple[Workload, ...], knobs: tuple[Tunable, ...], source: Source
+    spec: StudyFile,
+    workloads: tuple[Workload, ...],
+    knobs: tuple[Tunable, ...],
+    source: StudySource,
 ) -> Study:
     plain = tuple(convert.factor(name, table) for name, table in spec.factors.items())
     factors = with_finer(spec, plain)

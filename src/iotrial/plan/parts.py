@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from iotrial.model.study import Factor, Place, Stage, Study
-from iotrial.model.target import Part, Target, Topology
+from iotrial.model.study import Factor, Stage, Study, StudyHost
+from iotrial.model.target import HostTarget, Target, Topology
 from iotrial.model.trial import Treatment, Trial
 
 
@@ -30,22 +30,22 @@ def single(target: Target) -> tuple[Target, ...]:
     )
 
 
-def on(study: Study, target: Target, place: Place) -> tuple[Target, ...]:
+def on(study: Study, target: Target, place: StudyHost) -> tuple[Target, ...]:
     """What a target comes to on one machine, in the study's order; empty where it is not."""
     if target.of:
         return tuple(each for name in target.of for each in on(study, study.target(name), place))
     return single(target) if place.name in (target.hosts or (study.place.name,)) else ()
 
 
-def parts(study: Study, name: str) -> tuple[Part, ...]:
+def parts(study: Study, name: str) -> tuple[HostTarget, ...]:
     """Every part of the target of this name, host by host."""
     target = study.target(name)
     return tuple(
-        Part(place.name, each) for place in study.places for each in on(study, target, place)
+        HostTarget(place.name, each) for place in study.places for each in on(study, target, place)
     )
 
 
-def parts_of(study: Study, trial: Trial) -> tuple[Part, ...]:
+def parts_of(study: Study, trial: Trial) -> tuple[HostTarget, ...]:
     """What a trial loads."""
     found = parts(study, trial.target)
     if trial.host:
@@ -59,7 +59,7 @@ def parts_of(study: Study, trial: Trial) -> tuple[Part, ...]:
     return found
 
 
-def _first(found: tuple[Part, ...], host: str, most: int) -> tuple[Part, ...]:
+def _first(found: tuple[HostTarget, ...], host: str, most: int) -> tuple[HostTarget, ...]:
     return tuple(part for part in found if part.host == host)[:most]
 
 
@@ -88,7 +88,7 @@ def several(study: Study) -> bool:
     )
 
 
-def share(study: Study, place: Place) -> Study:
+def share(study: Study, place: StudyHost) -> Study:
     """The study as one machine sees it: what is on it, each part a target of its own.  A factor
     that is about a target elsewhere sets nothing here, and a stage loads what it has here."""
     here = [each for target in study.targets if not target.of for each in on(study, target, place)]
@@ -110,7 +110,7 @@ def _here(factor: Factor, known: set[str]) -> Factor:
     return replace(factor, levels=tuple(bare))
 
 
-def _stage(study: Study, stage: Stage, place: Place) -> Stage:
+def _stage(study: Study, stage: Stage, place: StudyHost) -> Stage:
     """A stage without a target has that of the study, of which one machine may have none."""
     if any(factor.kind == "target" for factor in study.factors):
         return stage
@@ -118,7 +118,7 @@ def _stage(study: Study, stage: Stage, place: Place) -> Stage:
     return replace(stage, here=tuple(each.name for each in on(study, target, place)))
 
 
-def alone_on(study: Study, place: Place) -> Study:
+def alone_on(study: Study, place: StudyHost) -> Study:
     """The study as if one of its hosts were the only one: for blocks that are spread over hosts."""
     return replace(
         study,
@@ -130,7 +130,7 @@ def alone_on(study: Study, place: Place) -> Study:
     )
 
 
-def names_on(study: Study, place: Place) -> Iterator[tuple[str, tuple[str, ...]]]:
+def names_on(study: Study, place: StudyHost) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each target of the study that one machine has, with the names of what it comes to there."""
     for target in study.targets:
         if found := on(study, target, place):
@@ -138,7 +138,7 @@ def names_on(study: Study, place: Place) -> Iterator[tuple[str, tuple[str, ...]]
 
 
 def together(
-    study: Study, place: Place, known: Mapping[str, Topology]
+    study: Study, place: StudyHost, known: Mapping[str, Topology]
 ) -> Iterator[tuple[str, Topology]]:
     """What lies below each target of the study here: of several parts, below all of them."""
     for name, names in names_on(study, place):

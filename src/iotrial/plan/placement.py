@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.target import Node, Topology
+from iotrial.model.target import Topology, TopologyNode
 from iotrial.model.tunable import Scope
 
 Key = tuple[Scope, str]
@@ -28,7 +28,7 @@ _SPREAD = ("raid0", "raid10", "raid4", "raid5", "raid6")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class _DevicePath:
     """``adapter`` is the SCSI host or NVMe controller ('': none of its own), ``port`` what it
     reaches the storage by (a remote port's WWPN, a portal), ``function`` the address of its PCI
     function in ``slot``, ``numa`` the node of that ('': the machine has none), ``speed`` what port
@@ -64,7 +64,7 @@ class Way:
         return ", ".join(filter(None, said))
 
 
-def ways(topology: Topology) -> tuple[Way, ...]:
+def ways(topology: Topology) -> tuple[_DevicePath, ...]:
     """One for each disk at the bottom of a target, in the topology's order."""
     index = {(node.scope, node.name): node for node in topology.nodes}
     return tuple(_way(index, node) for node in topology.nodes if node.scope == "disk")
@@ -114,7 +114,7 @@ def _lopsided(topology: Topology) -> Iterator[str]:
                 yield f"the {len(legs)} paths of {node.name} are uneven by {what}: {listed}"
 
 
-def _numa(legs: Sequence[Way]) -> list[str]:
+def _numa(legs: Sequence[_DevicePath]) -> list[str]:
     return [leg.numa and f"node {leg.numa}" for leg in legs]
 
 
@@ -130,7 +130,7 @@ def _is_path(disk: str) -> bool:
     return bool(re.fullmatch(r"nvme\d+c\d+n\d+", disk))
 
 
-def _way(index: Mapping[Key, Node], disk: Node) -> Way:
+def _way(index: Mapping[Key, TopologyNode], disk: TopologyNode) -> _DevicePath:
     met = [disk, *_below(index, disk, {(disk.scope, disk.name)})]
     adapter = next((node for node in met if node.scope in _ADAPTERS), None)
     port = next((dict(node.about) for node in met if node.scope in _PORTS), {})
@@ -142,7 +142,7 @@ def _way(index: Mapping[Key, Node], disk: Node) -> Way:
     ]
     # The card that does the work is the interface's where the adapter is one of software.
     place = own if "pci" in own or not bottom else dict(bottom[0].about)
-    return Way(
+    return _DevicePath(
         disk=disk.name,
         adapter=adapter.name if adapter else "",
         port=port.get("wwpn") or port.get("portal") or own.get("portal", ""),
@@ -155,7 +155,9 @@ def _way(index: Mapping[Key, Node], disk: Node) -> Way:
     )
 
 
-def _below(index: Mapping[Key, Node], node: Node, met: set[Key]) -> Iterator[Node]:
+def _below(
+    index: Mapping[Key, TopologyNode], node: TopologyNode, met: set[Key]
+) -> Iterator[TopologyNode]:
     for key in node.below:
         lower = index.get(key)
         if lower is not None and key not in met:

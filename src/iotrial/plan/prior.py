@@ -19,7 +19,7 @@ from typing import Any
 
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
-from iotrial.model.study import Prior, Sighting, Study
+from iotrial.model.study import PriorResults, Study, TargetSignature
 from iotrial.model.trial import Doubt, Treatment
 from iotrial.plan.design import cells, open_factors
 
@@ -57,7 +57,7 @@ def with_prior(study: Study, results: Results) -> Study:
             f"{results.folder} shares no workload, metric and factor with this study",
             advice="A prior has workloads and factors of the same names. Leave out --prior.",
         )
-    prior = Prior(results.folder.name, ranked, tuple(_sightings(results.facts)))
+    prior = PriorResults(results.folder.name, ranked, tuple(_sightings(results.facts)))
     return replace(study, design=replace(study.design, prior=prior))
 
 
@@ -113,15 +113,15 @@ def _mean(values: Sequence[float]) -> float:
 # Whether it is the same target.
 
 
-def _sightings(facts: Mapping[str, Mapping[str, Any]]) -> Iterator[Sighting]:
+def _sightings(facts: Mapping[str, Mapping[str, Any]]) -> Iterator[TargetSignature]:
     for each in facts.values():
         yield from sightings(each).values()
 
 
-def sightings(facts: Mapping[str, Any]) -> dict[str, Sighting]:
+def sightings(facts: Mapping[str, Any]) -> dict[str, TargetSignature]:
     """The targets of a machine's facts, by name."""
     return {
-        name: Sighting(
+        name: TargetSignature(
             str(about.get("kind", "")),
             str(about.get("path", "")) if about.get("kind") in ("file", "directory") else "",
             str(facts.get("machine_id", "")),
@@ -135,7 +135,7 @@ def sightings(facts: Mapping[str, Any]) -> dict[str, Sighting]:
     }
 
 
-def target_doubts(prior: Prior | None, facts: Mapping[str, Any]) -> Iterator[Doubt]:
+def target_doubts(prior: PriorResults | None, facts: Mapping[str, Any]) -> Iterator[Doubt]:
     """What may be wrong with a prior on this machine; raises UsageError where it was measured on
     another target."""
     if prior is None:
@@ -156,7 +156,7 @@ def target_doubts(prior: Prior | None, facts: Mapping[str, Any]) -> Iterator[Dou
         yield Doubt("prior", what, _ADVICE)
 
 
-def _other(then: Sighting, now: Sighting) -> bool:
+def _other(then: TargetSignature, now: TargetSignature) -> bool:
     """Whether two sightings are surely two things."""
     if then.ids and now.ids:
         return then.ids != now.ids
@@ -183,4 +183,4 @@ def restored(study: Study, said: Mapping[str, Any] | None) -> Study:
         (name, tuple(tuple(treatment.items()) for treatment in known))
         for name, known in said["order"].items()
     )
-    return replace(study, design=replace(study.design, prior=Prior(said["folder"], order)))
+    return replace(study, design=replace(study.design, prior=PriorResults(said["folder"], order)))

@@ -40,7 +40,7 @@ _SCALAR = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class _SourceSpan:
     """``line`` (from 1) of the key, or of the element; ``start`` and ``end`` delimit its value in
     the text (equal where a ``[table]`` header or a dotted key has no value of its own)."""
 
@@ -56,19 +56,19 @@ class _Scan:
 
     text: str
     newlines: list[int]
-    spans: dict[KeyPath, Span] = field(default_factory=dict)
+    spans: dict[KeyPath, _SourceSpan] = field(default_factory=dict)
     last: dict[KeyPath, int] = field(default_factory=dict)
 
     def note(self, path: KeyPath, at: int, start: int, end: int) -> None:
         line = bisect.bisect_left(self.newlines, at) + 1
-        self.spans.setdefault(path, Span(line, start, end))
+        self.spans.setdefault(path, _SourceSpan(line, start, end))
 
     def skip(self, pattern: re.Pattern[str], at: int) -> int:
         match = pattern.match(self.text, at)
         return match.end() if match else at
 
 
-def locate(text: str) -> dict[KeyPath, Span]:
+def locate(text: str) -> dict[KeyPath, _SourceSpan]:
     """The span of every key path of a TOML text that ``tomllib`` accepts."""
     scan = _Scan(text, [match.start() for match in re.finditer("\n", text)])
     table: KeyPath = ()
@@ -82,7 +82,7 @@ def locate(text: str) -> dict[KeyPath, Span]:
     return scan.spans
 
 
-def line_of(spans: Mapping[KeyPath, Span], path: KeyPath) -> int:
+def line_of(spans: Mapping[KeyPath, _SourceSpan], path: KeyPath) -> int:
     """The line of ``path``, or of the innermost table around it that is written; 0 if none."""
     for length in range(len(path), 0, -1):
         if path[:length] in spans:
@@ -191,7 +191,7 @@ def _comma(scan: _Scan, at: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class StudyProblem:
     """``path`` is where, ``message`` what is wrong, ``advice`` what to write instead."""
 
     path: KeyPath
@@ -200,12 +200,12 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StudySource:
     """A study file's name and text, and where each key stands in it."""
 
     file: str
     text: str
-    spans: Mapping[KeyPath, Span]
+    spans: Mapping[KeyPath, _SourceSpan]
 
 
 def key_text(path: KeyPath) -> str:
@@ -228,13 +228,13 @@ def choices(word: str, known: Sequence[str], what: str) -> str:
     return f"{nearest(word, known)}{what}: {listed}"
 
 
-def raise_all(problems: Iterable[Problem], source: Source) -> None:
+def raise_all(problems: Iterable[StudyProblem], source: StudySource) -> None:
     """Raises StudyError where there are any."""
     if found := list(problems):
         raise study_error(found, source)
 
 
-def study_error(problems: Sequence[Problem], source: Source) -> StudyError:
+def study_error(problems: Sequence[StudyProblem], source: StudySource) -> StudyError:
     """All problems as one error: the first in the file is the message, the others follow."""
     placed = sorted(
         ((line_of(source.spans, problem.path), problem) for problem in problems),

@@ -30,7 +30,7 @@ from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.stats.verdict import first_look
 
 if TYPE_CHECKING:
-    from iotrial.stats.race import Raced
+    from iotrial.stats.race import WorkloadRace
 
 
 MOST_IN_BLOCK = 16
@@ -80,7 +80,7 @@ def _coarse(treatments: Sequence[Treatment]) -> list[Treatment]:
     return [treatments[place] for place in sorted(range(len(treatments)), key=turned)]
 
 
-def in_next_block(study: Study, raced: Raced) -> tuple[Treatment, ...]:
+def in_next_block(study: Study, raced: WorkloadRace) -> tuple[Treatment, ...]:
     """The open treatments, or as many as a block takes: the leader, its nearest rivals, and what
     was not measured yet, neighbours of the leader first."""
     race = raced.race
@@ -147,7 +147,7 @@ def wanted(
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class RaceStanding:
     """How the race of one workload stands after its last complete block.
 
     ``leader`` is who is kept so far; ``dropped``, ``same`` and ``still`` (open) are the others by
@@ -194,7 +194,7 @@ def standing(
     cells: Mapping[str, Sequence[Treatment]],
     planned: Sequence[Trial],
     done: Sequence[TrialRecord],
-) -> tuple[Stand, ...]:
+) -> tuple[RaceStanding, ...]:
     """How each race stands; none before its first look.  A block that is not complete yet is
     left out, for nothing is decided from it."""
     from iotrial.stats.race import raced  # noqa: PLC0415  SciPy is slow to import
@@ -205,10 +205,10 @@ def standing(
     return tuple(_stand(each) for each in raced(study, cells, whole) if each.race.looks)
 
 
-def _stand(each: Raced) -> Stand:
+def _stand(each: WorkloadRace) -> RaceStanding:
     race, names = each.race, [each.label(number) for number in range(len(each.cells))]
     seen = [(name, race.standing(number)) for number, name in enumerate(names)]
-    return Stand(
+    return RaceStanding(
         each.workload,
         race.blocks,
         race.trials,

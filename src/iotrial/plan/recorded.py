@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from iotrial.errors import StudyError
 from iotrial.model.measurement import Measurement
-from iotrial.model.study import Decide, Design, Factor, Level, Study, digest
+from iotrial.model.study import DecisionRule, Design, Factor, Level, Study, digest
 from iotrial.model.workload import Workload
 from iotrial.plan.problem import choices, nearest
 
@@ -23,7 +23,7 @@ _SHOWN = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class FileKey:
     """Where something is said: a file and a key in it."""
 
     file: str
@@ -64,7 +64,7 @@ def text(
     workloads: Sequence[tuple[str, str, Mapping[str, str]]],
     factors: Sequence[tuple[str, Sequence[str]]],
     baselines: dict[str, str],
-    decide: Decide,
+    decide: DecisionRule,
 ) -> str:
     """The study file of imported results.  ``workloads`` are (name, tool, what is alike
     in all its runs)."""
@@ -124,7 +124,7 @@ def parse(content: str, file: str) -> Study:
             for name, table in found.factors.items()
         ),
         design=Design("recorded", blocks=1),
-        decide=Decide(tuple(primary.items()), decide.margin, decide.confidence),
+        decide=DecisionRule(tuple(primary.items()), decide.margin, decide.confidence),
         text=content,
         digest=digest(content),
     )
@@ -133,7 +133,7 @@ def parse(content: str, file: str) -> Study:
 def check_primary(
     primary: Sequence[tuple[str, str]],
     runs: Iterable[tuple[str, Iterable[Measurement]]],
-    where: Key,
+    where: FileKey,
 ) -> None:
     """That each metric that is to answer (by workload, '' all) is one of the ``runs``: workloads
     with their measurements.  Raises StudyError with the nearest names."""

@@ -28,12 +28,12 @@ from iotrial.model.hostlist import expanded
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.model.workload import OptionValue
-from iotrial.plan.problem import Problem, inline
+from iotrial.plan.problem import StudyProblem, inline
 from iotrial.plan.race import Wanted
 from iotrial.units import parse_bytes
 
 if TYPE_CHECKING:
-    from iotrial.stats.ceiling import Grid, Seen
+    from iotrial.stats.ceiling import CellGrid, MeasuredCell
 
 
 MOST_FINALS = 6
@@ -69,32 +69,32 @@ def workloads(study: Study) -> tuple[str, str]:
     return study.workloads[0].name, study.workloads[1].name
 
 
-def unsearchable(study: Study) -> Iterator[Problem]:
+def unsearchable(study: Study) -> Iterator[StudyProblem]:
     """Why a study cannot be a search for the highest value."""
     if len(study.workloads) != FEWEST:
         message = "a search has two workloads: one that searches, one that decides"
-        yield Problem(("workloads",), message, "Copy the one, perhaps with a longer runtime.")
+        yield StudyProblem(("workloads",), message, "Copy the one, perhaps with a longer runtime.")
         return
     if study.stages:
         message = "a search for the highest value has no stages"
-        yield Problem(("stage", 0), message, 'Leave them out, or use kind = "race".')
+        yield StudyProblem(("stage", 0), message, 'Leave them out, or use kind = "race".')
     for factor in study.factors:
         if factor.workload:
             message = "both workloads of a search are varied alike"
-            yield Problem(("factors", factor.name, "workload"), message, "Leave it out.")
+            yield StudyProblem(("factors", factor.name, "workload"), message, "Leave it out.")
         if factor.hard:
             message = "a search changes levels all the time, and this factor is hard to change"
-            yield Problem(("factors", factor.name, "hard"), message, "Leave it out.")
+            yield StudyProblem(("factors", factor.name, "hard"), message, "Leave it out.")
     if not any(len(factor.levels) > 1 or not factor.levels for factor in study.factors):
-        yield Problem(("factors",), "nothing is varied", "Add a factor with two levels.")
+        yield StudyProblem(("factors",), "nothing is varied", "Add a factor with two levels.")
     metrics = dict(study.decide.primary)
     one, other = (metrics.get(name, "") for name in workloads(study))
     if one != other or study.metrics.higher(one) is not True:
         message = "a search is for the highest value of one metric, of which more is better"
-        yield Problem(("decide", "primary"), message, 'Such as primary = "read.iops"')
+        yield StudyProblem(("decide", "primary"), message, 'Such as primary = "read.iops"')
     if len(study.decide.limits) > 1:
         message = "a search minds one limit"
-        yield Problem(("decide", "limits"), message, "Leave the others out.")
+        yield StudyProblem(("decide", "limits"), message, "Leave the others out.")
 
 
 def value(factor: Factor, label: str) -> float:
@@ -106,11 +106,11 @@ def value(factor: Factor, label: str) -> float:
     return found if found > 0 and factor.kind == "option" else math.nan
 
 
-def grid(study: Study, cells: Sequence[Treatment]) -> Grid:
+def grid(study: Study, cells: Sequence[Treatment]) -> CellGrid:
     """The treatments as places: octaves where all levels of a factor are numbers."""
     import numpy as np  # noqa: PLC0415  slow to import
 
-    from iotrial.stats.ceiling import Grid  # noqa: PLC0415  SciPy, as above
+    from iotrial.stats.ceiling import CellGrid  # noqa: PLC0415  SciPy, as above
 
     columns, ordered = [], []
     for at, factor in enumerate(study.factors):
@@ -128,26 +128,30 @@ def grid(study: Study, cells: Sequence[Treatment]) -> Grid:
         )
         ordered.append(True)
     bound = next((limit for _, limit in study.decide.limits), math.inf)
-    return Grid(np.array(columns, dtype=np.float64).T, tuple(ordered), bound)
+    return CellGrid(np.array(columns, dtype=np.float64).T, tuple(ordered), bound)
 
 
 def searched(
     study: Study, cells: Sequence[Treatment], done: Sequence[TrialRecord]
-) -> dict[int, Seen]:
+) -> dict[int, MeasuredCell]:
     """What the search has seen so far, by the treatment's place among ``cells``: the latest
     attempt at each.  A trial that gave no number counts as nothing."""
-    from iotrial.stats.ceiling import Seen  # noqa: PLC0415  SciPy is slow to import
+    from iotrial.stats.ceiling import MeasuredCell  # noqa: PLC0415  SciPy is slow to import
 
     name, _ = workloads(study)
     metric = dict(study.decide.primary)[name]
     limit = next((each for each, _ in study.decide.limits), "")
     place = {cell: number for number, cell in enumerate(cells)}
-    found: dict[int, Seen] = {}
+    found: dict[int, MeasuredCell] = {}
     for record in sorted(done, key=lambda each: (each.trial.attempt, each.trial.number)):
         if record.trial.workload == name and record.trial.treatment in place:
             rate = record.value(metric) or 0.0
             late = (record.value(limit) or math.inf) if limit else 0.0
-            seen = Seen(rate, late) if record.state == "valid" and rate > 0 else Seen(0.0)
+            seen = (
+                MeasuredCell(rate, late)
+                if record.state == "valid" and rate > 0
+                else MeasuredCell(0.0)
+            )
             found[place[record.trial.treatment]] = seen
     return found
 
@@ -254,7 +258,7 @@ def most_left(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class SaturationTarget:
     """One target: ``path`` on the ``host``, by the name it has in the study, that ssh(1) reaches
     by ``ssh`` ('': this machine); ``name`` is the target's in the study."""
 
@@ -264,7 +268,7 @@ class Where:
     name: str = ALONE
 
 
-def targets_named(words: Sequence[str]) -> tuple[Where, ...]:
+def targets_named(words: Sequence[str]) -> tuple[SaturationTarget, ...]:
     """Every target that ``words`` name, each once, in their order.
 
     Raises ValueError for a word that says no host or no target, and for one that is there twice.
@@ -282,7 +286,8 @@ def targets_named(words: Sequence[str]) -> tuple[Where, ...]:
         stem = _ODD.sub("-", PurePosixPath(path).name).strip("-.") or ALONE
         names.append(_unused(stem, names) if len(found) > 1 else ALONE)
     return tuple(
-        Where(hosts[ssh], ssh, path, name) for (ssh, path), name in zip(found, names, strict=True)
+        SaturationTarget(hosts[ssh], ssh, path, name)
+        for (ssh, path), name in zip(found, names, strict=True)
     )
 
 
@@ -317,7 +322,7 @@ def _unused(name: str, taken: Iterable[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class SaturationRequest:
     """What is searched.  ``targets`` are their names and tables, ``hosts`` their names and how
     ssh(1) reaches them (none: this machine); ``engines`` their names and options; ``seconds`` of
     a deciding trial; ``p99`` in seconds (0: no bound)."""
@@ -347,12 +352,12 @@ def job_counts(cpus: int) -> tuple[int, ...]:
     return tuple(2**power for power in range(int(math.log2(most)) + 1))
 
 
-def study_text(asked: Asked) -> str:
+def study_text(asked: SaturationRequest) -> str:
     """The study file.  The same answer for the same question, so that a run can be resumed."""
     return "\n".join(_lines(asked)) + "\n"
 
 
-def _lines(asked: Asked) -> Iterator[str]:
+def _lines(asked: SaturationRequest) -> Iterator[str]:
     goal = "most IOPS" if asked.goal == "iops" else "highest bandwidth"
     within = f" with a p99 of {asked.p99 * 1e3:g} ms at most" if asked.p99 else ""
     yield f"question = {inline(f'Which load reaches the {goal}{within}?')}"
@@ -402,7 +407,7 @@ def _lines(asked: Asked) -> Iterator[str]:
         yield f'limits = {{ {inline(name)} = "{asked.p99 * 1e6:g}us" }}'
 
 
-def _where(asked: Asked) -> Iterator[str]:
+def _where(asked: SaturationRequest) -> Iterator[str]:
     for name, ssh in asked.hosts.items():
         yield f"[hosts.{inline(name)}]"
         if ssh:

@@ -12,14 +12,23 @@ from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.model.measurement import METRICS, Metric, Metrics, metric, split
-from iotrial.model.study import Decide, Factor, Study
+from iotrial.model.study import DecisionRule, Factor, Study
 from iotrial.model.target import Target
-from iotrial.model.tool import Aimed, Caching, LaysOut, Measuring, Naming, Reach, Served, Tool
+from iotrial.model.tool import (
+    LoadAccess,
+    SupportsCaching,
+    SupportsLayout,
+    SupportsMetrics,
+    SupportsPathCheck,
+    SupportsServer,
+    Tool,
+    ToolTarget,
+)
 from iotrial.model.workload import Chore, Workload, metrics_of
 from iotrial.plan.ahead import each_study, loads_on
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors
-from iotrial.plan.problem import KeyPath, Problem, choices
+from iotrial.plan.problem import KeyPath, StudyProblem, choices
 from iotrial.plan.saturate import unsearchable
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
@@ -40,7 +49,9 @@ _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)
 _FORGETFUL = ("tmpfs", "ramfs")
 
 
-def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> Iterator[Problem]:
+def tool_problems(
+    workloads: Sequence[Workload], factors: Sequence[Factor]
+) -> Iterator[StudyProblem]:
     """What the tools say of the options, at every level of the factors that vary them."""
     for workload in workloads:
         path: KeyPath = ("workloads", workload.name)
@@ -49,32 +60,32 @@ def tool_problems(workloads: Sequence[Workload], factors: Sequence[Factor]) -> I
             for key in ("argv", "metrics"):
                 if getattr(workload, key) and driver.name != "command":
                     message = f"{driver.name} takes none; it is for tool = 'command'"
-                    yield Problem((*path, key), message, "Leave it out, or change the tool.")
+                    yield StudyProblem((*path, key), message, "Leave it out, or change the tool.")
             wrong = list(_options(driver, workload, factors))
             yield from wrong or _served(driver, workload, factors)
         except UsageError as error:
-            yield Problem((*path, "tool"), error.message, error.advice)
+            yield StudyProblem((*path, "tool"), error.message, error.advice)
         except IotrialError as error:
-            yield Problem((*path, "jobfile"), error.message, error.advice)
+            yield StudyProblem((*path, "jobfile"), error.message, error.advice)
 
 
-def _served(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+def _served(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[StudyProblem]:
     """What cannot be done by a client and a server of the tool's."""
     if workload.start != "server":
         return
     path: KeyPath = ("workloads", workload.name, "start")
     advice = "Leave it out: the tool is then started on each host by itself."
-    if not isinstance(driver, Served):
-        yield Problem(path, f"{driver.name} has no server", advice)
+    if not isinstance(driver, SupportsServer):
+        yield StudyProblem(path, f"{driver.name} has no server", advice)
         return
     found = [
         each for _, variant in variants(workload, factors) for each in driver.unserved(variant)
     ]
     for what in dict.fromkeys(what for _, what in found):
-        yield Problem(path, what, advice)
+        yield StudyProblem(path, what, advice)
 
 
-def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iterator[StudyProblem]:
     seen: set[tuple[KeyPath, str]] = set()
     for place, variant in variants(workload, factors):
         for option, what in driver.check(variant, ASSUMED_FACTS):
@@ -86,7 +97,7 @@ def _options(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Ite
                 path = (*path, "options", option)
             if (path, what) not in seen:
                 seen.add((path, what))
-                yield Problem(path, what if option in path else f"{option}: {what}")
+                yield StudyProblem(path, what if option in path else f"{option}: {what}")
 
 
 def variants(
@@ -109,14 +120,14 @@ def variants(
             yield (factor.subject, path), first.with_options(factor.options(level))
 
 
-def reaches(workload: Workload, factors: Sequence[Factor]) -> list[Reach]:
+def reaches(workload: Workload, factors: Sequence[Factor]) -> list[LoadAccess]:
     """What the load touches at each level of its option factors."""
     return [tool(workload.tool).reach(variant) for _, variant in variants(workload, factors)]
 
 
 def decide(
     table: DecideTable, workloads: Sequence[Workload], factors: Sequence[Factor]
-) -> tuple[Decide, list[Problem]]:
+) -> tuple[DecisionRule, list[StudyProblem]]:
     """The rule by which the study decides, and what is wrong with it.
 
     A workload without a declared metric is decided by the first of its own, else by ``read.iops``
@@ -124,7 +135,7 @@ def decide(
     """
     known = metrics_of(workloads)
     primary: list[tuple[str, str]] = []
-    problems: list[Problem] = []
+    problems: list[StudyProblem] = []
     for workload in workloads:
         touched = reaches(workload, factors)
         given = table.primary
@@ -142,8 +153,8 @@ def decide(
         problems += _metric(("decide", "limits", name), name, known, primary=False)
         if (found := known_metric(name, known)) and found.unit != "s":
             what = f"{name} is no latency"
-            problems.append(Problem(("decide", "limits", name), what, "Such as read.clat.p99"))
-    rule = Decide(
+            problems.append(StudyProblem(("decide", "limits", name), what, "Such as read.clat.p99"))
+    rule = DecisionRule(
         tuple(primary),
         table.margin,
         table.confidence,
@@ -153,10 +164,10 @@ def decide(
     return rule, list(dict.fromkeys(problems))
 
 
-def _default_metric(touched: Sequence[Reach], driver: Tool) -> str:
+def _default_metric(touched: Sequence[LoadAccess], driver: Tool) -> str:
     """The rate of reads, of a load that always reads, else of writes, in what the tool gives."""
     operation = "read" if all(reach.reads for reach in touched) else "write"
-    if not isinstance(driver, Measuring) or driver.usual == "iops":
+    if not isinstance(driver, SupportsMetrics) or driver.usual == "iops":
         return f"{operation}.iops"
     return driver.usual if "." in driver.usual else f"{operation}.{driver.usual}"
 
@@ -176,17 +187,19 @@ def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
         return None
 
 
-def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Iterator[Problem]:
+def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Iterator[StudyProblem]:
     found = known_metric(name, known)
     if found is None:
         examples = [f"{op}.{what}" for op in ("read", "write") for what in _QUANTITIES]
         advice = choices(name, [*examples, "cpu.usr", "cpu.sys"], "for example")
-        yield Problem(path, f"there is no metric {name!r}", advice)
+        yield StudyProblem(path, f"there is no metric {name!r}", advice)
     elif primary and found.higher is None:
-        yield Problem(path, f"{name} is neither better nor worse when higher", "Take another.")
+        yield StudyProblem(path, f"{name} is neither better nor worse when higher", "Take another.")
 
 
-def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> Iterator[Problem]:
+def _made(
+    path: KeyPath, name: str, workload: str, touched: Sequence[LoadAccess]
+) -> Iterator[StudyProblem]:
     """A load that only writes has no ``read.iops``."""
     operation = name.partition(".")[0]
     missing = {
@@ -200,10 +213,10 @@ def _made(path: KeyPath, name: str, workload: str, touched: Sequence[Reach]) -> 
             advice = "Make a study for each direction."
         ever = any(getattr(reach, f"{operation}s") for reach in touched)
         what = f"does not always {operation}" if ever else f"never {operation}s"
-        yield Problem(path, f"workload {workload} {what}", advice)
+        yield StudyProblem(path, f"workload {workload} {what}", advice)
 
 
-def unmeasured(study: Study) -> Iterator[Problem]:
+def unmeasured(study: Study) -> Iterator[StudyProblem]:
     """Metrics that would have no value in any trial: no load does the operation, or its tool does
     not give it.  Only of a study that is yet to run: results are there whatever it asked for."""
     loads = {load.name: load for load in study.workloads}
@@ -216,13 +229,13 @@ def unmeasured(study: Study) -> Iterator[Problem]:
             yield from _ever(path, metric_name, study.workloads, study.factors)
 
 
-def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[Problem]:
+def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[StudyProblem]:
     """A metric that no tool of these loads can give would have no value in any trial."""
     metrics = metrics_of(workloads)
     if metrics.defines(name) or known_metric(name, metrics) is None:
         return
     drivers = [tool(each.tool) for each in workloads]
-    if any(not isinstance(d, Measuring) or d.measures.fullmatch(name) for d in drivers):
+    if any(not isinstance(d, SupportsMetrics) or d.measures.fullmatch(name) for d in drivers):
         return
     examples = [
         f"{operation}.{quantity}"
@@ -232,33 +245,33 @@ def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[
     known = [
         each
         for each in dict.fromkeys(examples)
-        if any(isinstance(d, Measuring) and d.measures.fullmatch(each) for d in drivers)
+        if any(isinstance(d, SupportsMetrics) and d.measures.fullmatch(each) for d in drivers)
     ]
     whose = " and ".join(dict.fromkeys(driver.name for driver in drivers))
     verb = "measures" if " and " not in whose else "measure"
-    yield Problem(path, f"{whose} never {verb} {name}", choices(name, known, "for example"))
+    yield StudyProblem(path, f"{whose} never {verb} {name}", choices(name, known, "for example"))
 
 
 def _ever(
     path: KeyPath, name: str, workloads: Sequence[Workload], factors: Sequence[Factor]
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     """A guardrail of an operation that no load ever does could not break."""
     operation = name.partition(".")[0]
     if operation in ("read", "write") and not any(
         getattr(reach, f"{operation}s") for each in workloads for reach in reaches(each, factors)
     ):
-        yield Problem(path, f"no workload ever {operation}s", "Leave it out, or take another.")
+        yield StudyProblem(path, f"no workload ever {operation}s", "Leave it out, or take another.")
 
 
-def study_problems(study: Study) -> Iterator[Problem]:
+def study_problems(study: Study) -> Iterator[StudyProblem]:
     """Factors that pull at the same knob, and workloads with nothing left to try."""
     if study.design.kind == "race" and (why := unfit(study.decide, study.factors, study.metrics)):
-        yield Problem(*why)
+        yield StudyProblem(*why)
     if study.design.kind == "saturate":
         yield from unsearchable(study)
     elif study.decide.limits and study.design.kind != "race" and not study.stages:
         what = "only a race and a search for the highest value mind a limit"
-        yield Problem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
+        yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
     yield from dict.fromkeys(_unnameable(study))
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
@@ -270,10 +283,10 @@ def study_problems(study: Study) -> Iterator[Problem]:
         for workload in () if problems else part.workloads:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
-                yield Problem(("exclude", 0), message, "Leave at least one.")
+                yield StudyProblem(("exclude", 0), message, "Leave at least one.")
 
 
-def _unnameable(study: Study) -> Iterator[Problem]:
+def _unnameable(study: Study) -> Iterator[StudyProblem]:
     """Files and directories that a tool would take for others.  What a device or a loop device is
     called is not known before there is a machine: commands are asked again there."""
     for target in study.targets:
@@ -281,26 +294,26 @@ def _unnameable(study: Study) -> Iterator[Problem]:
             continue
         for load in loads_on(study, target.name):
             driver = tool(load.tool)
-            if isinstance(driver, Naming):
-                why = driver.unnameable(load, Aimed(target.path, target.kind, target.size))
+            if isinstance(driver, SupportsPathCheck):
+                why = driver.unnameable(load, ToolTarget(target.path, target.kind, target.size))
                 path: KeyPath = ("targets", target.name, target.kind)
                 if why:
-                    yield Problem(path, f"workload {load.name}: {why}", "Rename it.")
+                    yield StudyProblem(path, f"workload {load.name}: {why}", "Rename it.")
 
 
-def _clash(one: Factor, other: Factor) -> Iterator[Problem]:
+def _clash(one: Factor, other: Factor) -> Iterator[StudyProblem]:
     path: KeyPath = ("factors", other.name)
     if one.kind == "option" and other.kind == "option":
         shared = _options_of(one) & _options_of(other)
         if shared and ("" in (one.workload, other.workload) or one.workload == other.workload):
             message = f"option {min(shared)} is already varied by factor {one.name}"
             key = "options" if other.levels and other.levels[0].options else "option"
-            yield Problem((*path, key), message, "Leave one out.")
+            yield StudyProblem((*path, key), message, "Leave one out.")
         return
     both = _knobs(one) & _knobs(other)
     if both and (one.target == other.target or not (one.target and other.target)):
         message = f"{min(both)} is already varied by factor {one.name}"
-        yield Problem(path, message, "Leave one out, or name the `target` of each.")
+        yield StudyProblem(path, message, "Leave one out, or name the `target` of each.")
 
 
 def _options_of(factor: Factor) -> set[str]:
@@ -314,7 +327,7 @@ def _knobs(factor: Factor) -> set[str]:
 
 def chore_problems(
     workloads: Sequence[Workload], factors: Sequence[Factor], targets: Sequence[Target]
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     """Every problem with cache, chores and evidence."""
     first: dict[str, str] = {}
     for workload in workloads:
@@ -329,15 +342,15 @@ def chore_problems(
                     yield from _chore((*path, key, at), chore, workload, target)
         for at, argv in enumerate(workload.evidence):
             if not argv or not argv[0] or any("\0" in word for word in argv):
-                yield Problem((*path, "evidence", at), "a command without a program")
+                yield StudyProblem((*path, "evidence", at), "a command without a program")
         yield from _undoing((*path, "prepare"), workload, targets, first)
 
 
-def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Iterator[Problem]:
+def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Iterator[StudyProblem]:
     driver = tool(workload.tool)
-    if not isinstance(driver, Caching):
+    if not isinstance(driver, SupportsCaching):
         message = f"nobody knows whether {driver.name} goes past the page cache here"
-        yield Problem(path, message, 'Use cache = "drop", or "keep".')
+        yield StudyProblem(path, message, 'Use cache = "drop", or "keep".')
         return
     try:
         why = [driver.buffered(variant) for _, variant in variants(workload, factors)]
@@ -345,35 +358,37 @@ def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Ite
         return  # the tool says so at its own place
     if any(why):
         message = f"the I/O goes through the page cache: {next(filter(None, why))}"
-        yield Problem(path, message, 'Have the tool use O_DIRECT, or say cache = "drop".')
+        yield StudyProblem(path, message, 'Have the tool use O_DIRECT, or say cache = "drop".')
 
 
-def _remount(path: KeyPath, targets: Sequence[Target]) -> Iterator[Problem]:
+def _remount(path: KeyPath, targets: Sequence[Target]) -> Iterator[StudyProblem]:
     for target in targets:
         if not (target.filesystem or target.mount):
             message = f"target {target.name} is not mounted by iotrial"
             advice = 'Give it `filesystem` or `mount`, or say cache = "drop".'
-            yield Problem(path, message, advice)
+            yield StudyProblem(path, message, advice)
         elif target.mount and target.mount.type in _FORGETFUL:
             message = f"{target.mount.type} loses what it holds when it is unmounted"
-            yield Problem(path, message, "Leave it out: all of it is memory.")
+            yield StudyProblem(path, message, "Leave it out: all of it is memory.")
 
 
-def _chore(path: KeyPath, chore: Chore, workload: Workload, target: Target) -> Iterator[Problem]:
+def _chore(
+    path: KeyPath, chore: Chore, workload: Workload, target: Target
+) -> Iterator[StudyProblem]:
     kind = target.under_load
     if kind != "directory":
         return
     if chore.kind == "precondition":
         message = f"target {target.name} is a directory: its file system is not overwritten"
-        yield Problem(path, message, 'Use { fill = "…" }, or precondition a device or file.')
-    if chore.kind == "lay out" and not isinstance(tool(workload.tool), LaysOut):
+        yield StudyProblem(path, message, 'Use { fill = "…" }, or precondition a device or file.')
+    if chore.kind == "lay out" and not isinstance(tool(workload.tool), SupportsLayout):
         message = f"{workload.tool} lays out no files without a load"
-        yield Problem(path, message, "Use a file target, or a command of your own.")
+        yield StudyProblem(path, message, "Use a file target, or a command of your own.")
 
 
 def _undoing(
     path: KeyPath, workload: Workload, targets: Sequence[Target], first: dict[str, str]
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     """Two workloads that prepare one target differently, each once: the later undoes the
     earlier, whose trials go on among its own."""
     for target in targets:
@@ -384,4 +399,4 @@ def _undoing(
         if first.setdefault(target.name, words) != words:
             message = f"another workload prepares {target.name} otherwise: {first[target.name]}"
             advice = 'Trials of both are mixed. Say each = "trial", or make a study for each.'
-            yield Problem(path, message, advice)
+            yield StudyProblem(path, message, advice)

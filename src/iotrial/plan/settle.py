@@ -7,17 +7,24 @@ stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.subset`).
 
 from __future__ import annotations
 
-from iotrial.model.finding import Course, Finding, slim
-from iotrial.model.study import Factor, Kept, Then, ordered
+from iotrial.model.finding import Finding, StageProgress, slim
+from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.model.trial import Treatment
 from iotrial.plan.design import applies, cells
 from iotrial.plan.subset import may_matter as screened
 from iotrial.stats.judge import judge
-from iotrial.stats.levels import Case, Judged, Pairs, decide, judged, pairwise
-from iotrial.stats.race import Raced, raced
+from iotrial.stats.levels import (
+    PairwiseGains,
+    PairwiseIntervals,
+    StageFactor,
+    decide,
+    judged,
+    pairwise,
+)
+from iotrial.stats.race import WorkloadRace, raced
 
 
-def settle(course: Course) -> tuple[Kept, ...]:
+def settle(course: StageProgress) -> tuple[StageDecision, ...]:
     """What each varied factor came to, in the study's order; nothing for a stage that confirms."""
     stage, study = course.stage, course.study
     if stage.then == "confirm":
@@ -36,7 +43,7 @@ def settle(course: Course) -> tuple[Kept, ...]:
     return (*alone, *_decided(course, several))
 
 
-def _raced(course: Course, several: list[Factor]) -> list[Kept]:
+def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     """What a race kept: the baselines where they are among the best of every workload, else the
     first treatment that is."""
     results = slim(course.results)
@@ -61,7 +68,7 @@ def _raced(course: Course, several: list[Factor]) -> list[Kept]:
             why = f"the first of {len(everywhere)} that are the best within the margin"
     found = dict(taken)
     return [
-        Kept(
+        StageDecision(
             factor.name,
             tuple(level.label for level in factor.levels),
             (found.get(factor.name, factor.baseline),),
@@ -72,26 +79,28 @@ def _raced(course: Course, several: list[Factor]) -> list[Kept]:
     ]
 
 
-def _tied(each: Raced, at: int) -> bool:
+def _tied(each: WorkloadRace, at: int) -> bool:
     return bool(each.race.standing(at).settled)
 
 
-def _lost(each: Raced, cell: Treatment) -> bool:
+def _lost(each: WorkloadRace, cell: Treatment) -> bool:
     """Whether a treatment is out of the race, or was never in it."""
     return cell not in each.cells or bool(each.race.standing(each.cells.index(cell)).dropped)
 
 
-def _alone(factor: Factor) -> Kept:
+def _alone(factor: Factor) -> StageDecision:
     label = factor.levels[0].label
-    return Kept(factor.name, (label,), (label,), label, "no other level is left")
+    return StageDecision(factor.name, (label,), (label,), label, "no other level is left")
 
 
-def _unknown(factor: Factor) -> Kept:
+def _unknown(factor: Factor) -> StageDecision:
     labels = tuple(level.label for level in factor.levels)
-    return Kept(factor.name, labels, labels, factor.baseline, "every combination is excluded")
+    return StageDecision(
+        factor.name, labels, labels, factor.baseline, "every combination is excluded"
+    )
 
 
-def _screened(course: Course, several: list[Factor]) -> list[Kept]:
+def _screened(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     """All levels of the factors that may matter; the others at their baseline."""
     matter = screened(course.study, judge(course.results).findings)
     found = []
@@ -101,14 +110,14 @@ def _screened(course: Course, several: list[Factor]) -> list[Kept]:
         if factor.name not in matter:
             left = (factor.baseline,)
             why = f"does not matter: {' and '.join(labels)} are the same within the margin"
-        found.append(Kept(factor.name, labels, left, factor.baseline, why))
+        found.append(StageDecision(factor.name, labels, left, factor.baseline, why))
     return found
 
 
-def _decided(course: Course, several: list[Factor]) -> list[Kept]:
+def _decided(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     study, results = course.study, course.results
     loads = [w.name for w in study.workloads if w.name in dict(study.decide.primary)]
-    pairs: dict[tuple[str, str], Pairs] = {
+    pairs: dict[tuple[str, str], PairwiseGains] = {
         (name, factor.name): pairwise(results, name, factor.name)
         for name in loads
         for factor in several
@@ -119,14 +128,14 @@ def _decided(course: Course, several: list[Factor]) -> list[Kept]:
     found = []
     for factor in several:
         share = study.decide.confidence
-        own: list[tuple[str, Judged]] = []
+        own: list[tuple[str, PairwiseIntervals]] = []
         for (load, name), each in pairs.items():
             if name == factor.name and each.labels:
                 part = share ** (each.count / family)
                 own.append((load, judged(each, study.decide.margin, part)))
         together = sum(each.pairs.count for _, each in own) / family
         labels = tuple(level.label for level in factor.levels)
-        case = Case(
+        case = StageFactor(
             factor=factor.name,
             labels=labels,
             order=ordered(labels),
@@ -143,7 +152,7 @@ def _decided(course: Course, several: list[Factor]) -> list[Kept]:
     return found
 
 
-def _broken(course: Course) -> set[tuple[str, str]]:
+def _broken(course: StageProgress) -> set[tuple[str, str]]:
     """(factor, level) of the levels that broke a guardrail."""
     if not course.study.decide.guardrails:
         return set()

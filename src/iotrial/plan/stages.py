@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from iotrial.model.finding import Carried, Course
+from iotrial.model.finding import CarriedLevels, StageProgress
 from iotrial.model.results import Results
 from iotrial.model.study import Design, Factor, Level, Stage, Study, Sweep
 from iotrial.model.target import Target
@@ -39,13 +39,13 @@ def baseline(factor: Factor) -> str:
     return baseline_first(factor)[0]
 
 
-def begin(study: Study) -> Carried:
+def begin(study: Study) -> CarriedLevels:
     """Before the first stage: all levels it begins with, everything at its baseline."""
     left = {f.name: f.coarse or tuple(level.label for level in f.levels) for f in study.factors}
-    return Carried(left, {factor.name: baseline(factor) for factor in study.factors})
+    return CarriedLevels(left, {factor.name: baseline(factor) for factor in study.factors})
 
 
-def substudy(study: Study, stage: Stage, so_far: Carried) -> Study:
+def substudy(study: Study, stage: Stage, so_far: CarriedLevels) -> Study:
     """The stage as a study of its own, without stages."""
     names = stage.workloads or tuple(workload.name for workload in study.workloads)
     names = () if stage.here == () else names
@@ -101,7 +101,7 @@ def targets_of(study: Study, stage: Stage) -> tuple[Target, ...]:
     return (chosen, *map(study.target, chosen.of))
 
 
-def _at(factor: Factor, stage: Stage, so_far: Carried) -> Factor:
+def _at(factor: Factor, stage: Stage, so_far: CarriedLevels) -> Factor:
     """A factor at the levels that the stage varies it at, or at the one where it stands."""
     stands = so_far.stands[factor.name]
     labels: tuple[str, ...] = (dict(stage.fixed).get(factor.name, stands),)
@@ -129,7 +129,7 @@ def _swept(factor: Factor, left: tuple[str, ...], sweep: Sweep | None) -> tuple[
     return found or left
 
 
-def _confirming(study: Study, stage: Stage, so_far: Carried, part: Study) -> Study:
+def _confirming(study: Study, stage: Stage, so_far: CarriedLevels, part: Study) -> Study:
     """The comparison of two treatments, as of the two levels of one factor."""
     current, new = treatments(study, stage, so_far)
     differing = [
@@ -159,7 +159,7 @@ def _confirming(study: Study, stage: Stage, so_far: Carried, part: Study) -> Stu
     )
 
 
-def treatments(study: Study, stage: Stage, so_far: Carried) -> tuple[Treatment, Treatment]:
+def treatments(study: Study, stage: Stage, so_far: CarriedLevels) -> tuple[Treatment, Treatment]:
     """All baselines, and all that was chosen; what the stage fixes is the same in both."""
     fixed = dict(stage.fixed)
     current = tuple((f.name, fixed.get(f.name, baseline(f))) for f in study.factors)
@@ -169,10 +169,10 @@ def treatments(study: Study, stage: Stage, so_far: Carried) -> tuple[Treatment, 
 
 def courses(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
-) -> tuple[Course, ...]:
+) -> tuple[StageProgress, ...]:
     """Every stage that has begun or may begin now; the last one is the one to go on with, where
     it is not decided."""
-    found: list[Course] = []
+    found: list[StageProgress] = []
     so_far, before = begin(study), 0
     for stage in study.stages:
         own = [trial for trial in planned if trial.stage == stage.number]
@@ -188,9 +188,9 @@ def courses(
 def course_of(
     study: Study,
     stage: Stage,
-    so_far: Carried,
+    so_far: CarriedLevels,
     trials: tuple[Sequence[Trial], Sequence[TrialRecord], int],
-) -> Course:
+) -> StageProgress:
     planned, done, before = trials
     part = substudy(study, stage, so_far)
     words = _words(study, stage, so_far)
@@ -204,7 +204,7 @@ def course_of(
     results = Results(Path(), part, inside, records)
     over = len({record.trial.number for record in records}) == len(inside)
     over = over and (not varies(part) or not next_of_design(part, inside, records))
-    course = Course(stage, part, results, before, so_far, begin(study).stands, over)
+    course = StageProgress(stage, part, results, before, so_far, begin(study).stands, over)
     if not over:
         return course
     from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
@@ -217,7 +217,7 @@ def varies(part: Study) -> bool:
     return bool(part.workloads) and any(len(factor.levels) > 1 for factor in part.factors)
 
 
-def _words(study: Study, stage: Stage, so_far: Carried) -> dict[Treatment, str]:
+def _words(study: Study, stage: Stage, so_far: CarriedLevels) -> dict[Treatment, str]:
     """Of a stage that confirms: each full treatment → the level it is in the stage's study."""
     if stage.then != "confirm":
         return {}
@@ -236,7 +236,7 @@ def _inside(trial: Trial, before: int, words: Mapping[Treatment, str]) -> Trial:
     return replace(trial, block=trial.block - before, treatment=treatment)
 
 
-def _outside(study: Study, course: Course, trial: Trial) -> Trial:
+def _outside(study: Study, course: StageProgress, trial: Trial) -> Trial:
     """A trial of a stage's study as one of the whole study."""
     stage, treatment, target = course.stage, trial.treatment, trial.target
     if stage.then == "confirm":
@@ -253,7 +253,7 @@ def _outside(study: Study, course: Course, trial: Trial) -> Trial:
     )
 
 
-def trials_of(study: Study, course: Course, last: int) -> tuple[Trial, ...]:
+def trials_of(study: Study, course: StageProgress, last: int) -> tuple[Trial, ...]:
     """What is to be done in a stage; numbers follow ``last``."""
     own = course.results
     added = next_of_design(course.study, own.planned, own.records)

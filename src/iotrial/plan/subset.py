@@ -35,7 +35,7 @@ from iotrial.errors import UsageError
 from iotrial.model.finding import Finding
 from iotrial.model.study import Factor, Level, Study
 from iotrial.model.trial import Treatment
-from iotrial.plan.problem import Problem
+from iotrial.plan.problem import StudyProblem
 
 MOST_CANDIDATES = 2048
 """Combinations that a subset is chosen from; of more, so many drawn at random."""
@@ -202,7 +202,7 @@ def _treatment(factors: Sequence[Factor], places: Sequence[int]) -> Treatment:
 
 def design_problems(
     study: Study, cells: Callable[[Study, str], tuple[Treatment, ...]]
-) -> Iterator[Problem]:
+) -> Iterator[StudyProblem]:
     """What makes the study's design impossible, at the key that says so."""
     design = study.design
     key = "runs" if design.runs else "resolution" if "resolution" in study.text else "kind"
@@ -210,7 +210,7 @@ def design_problems(
         try:
             cells(study, workload.name)
         except UsageError as error:
-            yield Problem(("design", key), error.message, error.advice)
+            yield StudyProblem(("design", key), error.message, error.advice)
             return
 
 

@@ -20,7 +20,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from iotrial.plan import schema
-from iotrial.plan.problem import KeyPath, Problem, choices, inline, key_text, nearest
+from iotrial.plan.problem import KeyPath, StudyProblem, choices, inline, key_text, nearest
 
 TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     (): schema.StudyFile,
@@ -61,13 +61,13 @@ _BOUNDS = {
 _PLACE = re.compile(r"^<!-- keys: (\S*) -->$", re.MULTILINE)
 
 
-def validate(data: Mapping[str, Any]) -> tuple[schema.StudyFile | None, list[Problem]]:
+def validate(data: Mapping[str, Any]) -> tuple[schema.StudyFile | None, list[StudyProblem]]:
     """The study file as a model, or None and what is wrong with its keys and types."""
     try:
         return schema.StudyFile.model_validate(data), []
     except pydantic.ValidationError as failure:
         errors = failure.errors(include_url=False)
-    found: dict[KeyPath, Problem] = {}
+    found: dict[KeyPath, StudyProblem] = {}
     for error in errors:
         path = _path(error["loc"], data)
         found.setdefault(path, _problem(path, error, data))
@@ -108,28 +108,30 @@ def _holds(node: object, part: int | str) -> bool:
     return isinstance(node, Mapping) and part in node
 
 
-def _problem(path: KeyPath, error: ErrorDetails, data: Mapping[str, Any]) -> Problem:
+def _problem(path: KeyPath, error: ErrorDetails, data: Mapping[str, Any]) -> StudyProblem:
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return _unknown(path)
     if kind == "missing":
-        return Problem(path, "is missing", _example(path))
+        return StudyProblem(path, "is missing", _example(path))
     if kind == "literal_error":
-        return Problem(path, f"{_at(data, path)!r} is not known here", _literal(path, error))
+        return StudyProblem(path, f"{_at(data, path)!r} is not known here", _literal(path, error))
     if kind == "value_error":
         nested = path[0] == "factors" and isinstance(_at(data, path), Mapping)
-        return Problem(path, str(context["error"]), _QUOTE if nested else "")
+        return StudyProblem(path, str(context["error"]), _QUOTE if nested else "")
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         message = f"{_at(data, path)!r}: must be {words} {context[name]}"
-        return Problem(path, message, _example(path))
-    return Problem(path, _TYPES.get(kind, error["msg"]))
+        return StudyProblem(path, message, _example(path))
+    return StudyProblem(path, _TYPES.get(kind, error["msg"]))
 
 
-def _unknown(path: KeyPath) -> Problem:
+def _unknown(path: KeyPath) -> StudyProblem:
     known = allowed(path[:-1])
     here = f"[{key_text(path[:-1])}]" if path[:-1] else "the study"
-    return Problem(path, f"unknown key {path[-1]!r}", choices(str(path[-1]), known, f"in {here}"))
+    return StudyProblem(
+        path, f"unknown key {path[-1]!r}", choices(str(path[-1]), known, f"in {here}")
+    )
 
 
 def _example(path: KeyPath) -> str:

@@ -2,7 +2,7 @@
 
 A section of a report is a function that gives blocks.  A renderer of :mod:`iotrial.report.render`
 gives all of them one shape (HTML, Markdown), adds nothing and leaves nothing unsaid; where a shape
-has no room for a block, the section says so (:class:`Only`).
+has no room for a block, the section says so (:class:`ShapeOnly`).
 
 Text in blocks is fit to look at (:mod:`iotrial.report.words`) and not escaped for any shape.
 """
@@ -19,7 +19,7 @@ Shape = Literal["html", "markdown"]
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TextSpan:
     """Words with a ``look``: ``strong``, ``code``, ``small`` (on a line of its own, less
     important), or words of the style sheet such as ``verdict better``.  ``href`` leads to another
     place ('': it is no link)."""
@@ -37,7 +37,7 @@ class Picture:
     text: str = ""
 
 
-Piece = str | Span | Picture
+Piece = str | TextSpan | Picture
 Words = Piece | tuple[Piece, ...]
 """A line break in a text begins a new line."""
 
@@ -60,7 +60,7 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class BulletList:
     """A list."""
 
     items: tuple[Words, ...]
@@ -76,7 +76,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RowGroup:
     """A line of a table that says what the rows below it are of."""
 
     words: Words
@@ -91,7 +91,7 @@ class Table:
     row; ``look``: ``facts`` is as wide as what it holds, ``grid`` numbers in two directions."""
 
     head: tuple[Column, ...]
-    rows: tuple[Row | Group, ...]
+    rows: tuple[Row | RowGroup, ...]
     about: str = ""
     empty: str = ""
     look: str = ""
@@ -108,7 +108,7 @@ class Callout:
 
 
 @dataclass(frozen=True, slots=True)
-class Pre:
+class Preformatted:
     """Text as a program or a file has it, line by line."""
 
     text: str
@@ -116,7 +116,7 @@ class Pre:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class Collapsible:
     """Evidence that most readers skip: a page shows its ``summary``, and the rest when asked."""
 
     summary: Words
@@ -151,14 +151,14 @@ class Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PrebuiltMarkup:
     """What is so long that its section makes the page's markup itself, text by text escaped."""
 
     markup: Markup
 
 
 @dataclass(frozen=True, slots=True)
-class Only:
+class ShapeOnly:
     """A block for one shape alone."""
 
     shape: Shape
@@ -177,8 +177,8 @@ class Section:
 
 
 Block = (
-    Heading | Text | Items | Table | Callout | Pre | Fold | Figures | Contents | Ready | Only
-    | Section
+    Heading | Text | BulletList | Table | Callout | Preformatted | Collapsible | Figures | Contents
+    | PrebuiltMarkup | ShapeOnly | Section
 )  # fmt: skip
 
 
@@ -222,7 +222,7 @@ def sentence(text: str) -> str:
 def of(shape: Shape, blocks: Sequence[Block]) -> Iterator[Block]:
     """Those that a shape has room for."""
     for each in blocks:
-        if not isinstance(each, Only):
+        if not isinstance(each, ShapeOnly):
             yield each
         elif each.shape == shape:
             yield each.block

@@ -47,11 +47,11 @@ from iotrial.report.effects import effect_figures
 from iotrial.report.knees import knee_figures
 from iotrial.report.panels import panel_figure
 from iotrial.report.races import race_figures
-from iotrial.report.series import ALL_SHOWN, Point, Series, Spread
-from iotrial.report.view import Part, View
+from iotrial.report.series import ALL_SHOWN, PercentileSpread, Series, SeriesPoint
+from iotrial.report.view import ReportView, WorkloadView
 from iotrial.report.words import (
     VERDICTS,
-    Scale,
+    IntervalScale,
     baselines,
     change,
     count,
@@ -70,7 +70,7 @@ _CROWD = 400  # points from which they are drawn small
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class ReportCharts:
     """``parts`` are the figures of each part, ``curve`` is that of a ceiling,
     ``curves`` those of the grids that are shown.  Without charts
     ``forests`` has the intervals of each part as lines of text, and ``note`` says how to get
@@ -83,11 +83,11 @@ class Pictures:
     note: str = ""
 
 
-def pictures(view: View) -> Pictures:
+def pictures(view: ReportView) -> ReportCharts:
     """What the page shows beside its tables."""
     lacking = missing("charts")
     if lacking:
-        return Pictures(
+        return ReportCharts(
             parts=tuple(() for _ in view.parts),
             forests=tuple(_forest(part, view) for part in view.parts),
             note=f"Intervals are drawn as text: charts need {' and '.join(lacking)}"
@@ -107,10 +107,10 @@ def pictures(view: View) -> Pictures:
         panel_figure(panel, f"g{place}") for place, panel in enumerate(panels.shown(view.panels))
     )
     curve = curve_figure(view.ceiling, "curve") if view.ceiling else None
-    return Pictures(drawn, curve, curves)
+    return ReportCharts(drawn, curve, curves)
 
 
-def _forest(part: Part, view: View) -> tuple[str, ...]:
+def _forest(part: WorkloadView, view: ReportView) -> tuple[str, ...]:
     """A line for each level, all parts on one scale; the first line is the scale."""
     if not part.findings:
         return ()
@@ -129,7 +129,7 @@ def _forest(part: Part, view: View) -> tuple[str, ...]:
 # -- of each workload -----------------------------------------------------------------------------
 
 
-def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
+def figures(part: WorkloadView, margin: float, ident: str) -> tuple[Figure, ...]:
     """The charts of one workload that there are numbers for.  ``ident`` begins the ids in them,
     and must differ between the workloads of a page."""
     made = []
@@ -143,7 +143,7 @@ def figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
     return tuple(made)
 
 
-def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
+def _interval_figure(part: WorkloadView, margin: float, ident: str) -> Figure:
     against = baselines([row.finding for row in part.findings])
     title = f"Change in {part.metric.title} against {against}"
     words = of_intervals(part.findings, margin)
@@ -152,7 +152,7 @@ def _interval_figure(part: Part, margin: float, ident: str) -> Figure:
     return Figure("change", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 
 
-def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
+def _latency_figure(part: WorkloadView, operation: str, ident: str) -> Figure:
     spreads = [spread for spread in part.series.spreads if spread.operation == operation]
     title = f"{operation.capitalize()} latency"
     words = of_latencies(spreads)
@@ -163,7 +163,7 @@ def _latency_figure(part: Part, operation: str, ident: str) -> Figure:
     return Figure("latency", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 
 
-def _trials_figure(part: Part, ident: str) -> Figure:
+def _trials_figure(part: WorkloadView, ident: str) -> Figure:
     series, drawn = part.series, len(part.series.points)
     title = f"Every {series.one}, in the order it was done"
     words = of_trials(series, part.metric)
@@ -212,7 +212,7 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
     return document(layers, NARROW, _ROW * len(rows) + 60, data)
 
 
-def _interval_row(place: int, row: VerdictRow, several: bool, on: Scale) -> Row:  # noqa: FBT001
+def _interval_row(place: int, row: VerdictRow, several: bool, on: IntervalScale) -> Row:  # noqa: FBT001
     finding = row.finding
     name = f"{finding.factor}={finding.level}" if several else finding.level
     ends = [
@@ -254,7 +254,7 @@ def trials_spec(series: Series, metric: Metric) -> Spec:
     return document(layers, WIDE, 260, data)
 
 
-def latency_spec(spreads: Sequence[Spread], groups: Sequence[str]) -> Spec:
+def latency_spec(spreads: Sequence[PercentileSpread], groups: Sequence[str]) -> Spec:
     """Percentiles side by side, groups dodged within each, on a logarithmic axis."""
     table = [
         {"p": s.percentile, "g": s.group, "v": s.middle, "low": s.low, "high": s.high}
@@ -293,7 +293,7 @@ def of_intervals(rows: Sequence[VerdictRow], margin: float) -> str:
 
 def of_trials(series: Series, metric: Metric) -> str:
     """How many trials over which time, and each group's middle and ends."""
-    groups: dict[str, list[Point]] = defaultdict(list)
+    groups: dict[str, list[SeriesPoint]] = defaultdict(list)
     for point in series.points:
         if point.valid:
             groups[point.group].append(point)
@@ -306,7 +306,7 @@ def of_trials(series: Series, metric: Metric) -> str:
     return " ".join(lines)
 
 
-def _group(name: str, points: Sequence[Point], metric: Metric) -> str:
+def _group(name: str, points: Sequence[SeriesPoint], metric: Metric) -> str:
     values = sorted(point.value for point in points)
     middle, low, high = (
         format_value(value, metric.unit) for value in (median(values), values[0], values[-1])
@@ -314,7 +314,7 @@ def _group(name: str, points: Sequence[Point], metric: Metric) -> str:
     return f"{name}: median {middle}, from {low} to {high}."
 
 
-def of_latencies(spreads: Sequence[Spread]) -> str:
+def of_latencies(spreads: Sequence[PercentileSpread]) -> str:
     """Each group's percentiles: the middle over its trials, and the spread."""
     groups: dict[str, list[str]] = defaultdict(list)
     for spread in spreads:

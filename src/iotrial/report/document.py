@@ -8,10 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from iotrial.judgement import Judged
-from iotrial.judgement.parts import Part, VerdictRow
-from iotrial.model.finding import Needs
+from iotrial.judgement.parts import VerdictRow, WorkloadFindings
+from iotrial.model.finding import RequiredBlocks
 from iotrial.model.measurement import Metrics
-from iotrial.model.results import Latency
+from iotrial.model.results import LatencyDistribution
 from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.report import ceiling, effects, evidence, hosts, keepsake, knees, panels, races, staged
 from iotrial.report import scaling as scales
@@ -85,7 +85,7 @@ def document(judged: Judged) -> dict[str, Any]:
     }
 
 
-def _scaling(parts: Sequence[Part]) -> list[dict[str, Any]]:
+def _scaling(parts: Sequence[WorkloadFindings]) -> list[dict[str, Any]]:
     return [row for part in parts for row in scales.as_data(part.scaling)]
 
 
@@ -114,7 +114,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
     }
 
 
-def _needs(needs: Needs | None) -> dict[str, Any] | None:
+def _needs(needs: RequiredBlocks | None) -> dict[str, Any] | None:
     if needs is None:
         return None
     return {
@@ -139,7 +139,7 @@ def whole(judged: Judged) -> dict[str, Any]:
     }
 
 
-def _latency(each: Latency) -> dict[str, Any]:
+def _latency(each: LatencyDistribution) -> dict[str, Any]:
     return {
         "workload": each.workload,
         "treatment": dict(each.treatment),

@@ -8,7 +8,7 @@ meaning only, so that a style sheet can exchange them by attribute (``svg [fill=
 in colour.
 
 Altair and vl-convert are the extra ``charts``: sections of a report that are drawn too are read
-without it (:class:`~iotrial.extras.Later`).
+without it (:class:`~iotrial.extras.LazyModule`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from iotrial.extras import Later
+from iotrial.extras import LazyModule
 
 if TYPE_CHECKING:
     import altair  # noqa: ICN001 (it is alt for whoever draws)
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     alt = altair
 else:
-    alt, vl_convert = Later("altair"), Later("vl_convert")
+    alt, vl_convert = LazyModule("altair"), LazyModule("vl_convert")
 
 Spec = dict[str, Any]
 """A Vega-Lite document."""

@@ -13,12 +13,22 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.judgement.parts import Part, VerdictRow
-from iotrial.model.finding import Interaction, Likeness, Share, SimpleEffect
+from iotrial.judgement.parts import VerdictRow, WorkloadFindings
+from iotrial.model.finding import Interaction, Likeness, SimpleEffect, VarianceShare
 from iotrial.model.measurement import metric as metric_named
 from iotrial.model.trial import treatment_text
 from iotrial.report import drawing, words
-from iotrial.report.blocks import Block, Column, Figure, Heading, Only, Row, Table, Text, sentence
+from iotrial.report.blocks import (
+    Block,
+    Column,
+    Figure,
+    Heading,
+    Row,
+    ShapeOnly,
+    Table,
+    Text,
+    sentence,
+)
 from iotrial.report.drawing import (
     NARROW,
     SIGNS,
@@ -32,7 +42,7 @@ from iotrial.report.drawing import (
     svg,
 )
 from iotrial.report.words import visible
-from iotrial.stats.tradeoffs import Extent, Point, Tradeoff
+from iotrial.stats.tradeoffs import MeanInterval, Tradeoff, TradeoffPoint
 from iotrial.units import axis_scale, format_change, format_value
 
 LIKENESS: dict[Likeness, str] = {
@@ -44,7 +54,7 @@ MOST = 8
 """Interactions listed in a short table, the firmest first."""
 
 
-def listed(part: Part) -> tuple[Interaction, ...]:
+def listed(part: WorkloadFindings) -> tuple[Interaction, ...]:
     """The interactions worth a line: those that differ, then those that may, the largest first."""
     order = {"differs": 0, "cannot-tell": 1, "same": 2}
     return tuple(sorted(part.interactions, key=lambda each: (order[each.verdict], -_size(each))))[
@@ -56,7 +66,7 @@ def _size(each: Interaction) -> float:
     return max(each.ratio, 1 / each.ratio) if each.ratio > 0 else 0.0
 
 
-def counted(part: Part) -> str:
+def counted(part: WorkloadFindings) -> str:
     """``9 interactions: 2 differ, 5 are alike, 2 cannot be told``."""
     count = {
         verdict: sum(each.verdict == verdict for each in part.interactions) for verdict in LIKENESS
@@ -91,14 +101,14 @@ def beside(each: Interaction) -> str:
     return words.some(["×".join(map(visible, pair)) for pair in each.beside], 3)
 
 
-def source(share: Share) -> str:
+def source(share: VarianceShare) -> str:
     """``scheduler×depth``; what is no effect by its own word."""
     own = {"higher": "three and more factors", "whole plots": "between whole plots"}
     text = "×".join(map(visible, share.source))
     return text if share.effect else own.get(text, text)
 
 
-def share_text(share: Share) -> str:
+def share_text(share: VarianceShare) -> str:
     """``61 % (55 … 67)``."""
     own = words.share(share.share)
     if share.low is None or share.high is None:
@@ -107,7 +117,7 @@ def share_text(share: Share) -> str:
     return f"{own} ({low} … {high})"
 
 
-def explained(shares: Sequence[Share], most: int = 6) -> str:
+def explained(shares: Sequence[VarianceShare], most: int = 6) -> str:
     """The largest shares of the variation, as one line."""
     effects = sorted((each for each in shares if each.effect), key=lambda each: -each.share)
     told = [f"{source(each)} {share_text(each)}" for each in effects[:most]]
@@ -115,7 +125,7 @@ def explained(shares: Sequence[Share], most: int = 6) -> str:
     return ", ".join([*told, *others])
 
 
-def fronts(part: Part) -> Iterator[str]:
+def fronts(part: WorkloadFindings) -> Iterator[str]:
     """What no other treatment beats, for each trade-off in which any is beaten."""
     for each in part.tradeoffs:
         left = [visible(treatment_text(point.treatment)) for point in each.points if point.front]
@@ -127,14 +137,14 @@ def title(each: Tradeoff) -> str:
     return f"{each.gain} and {each.cost} together"
 
 
-def extent(value: Extent, unit: str) -> str:
+def extent(value: MeanInterval, unit: str) -> str:
     if value.low is None or value.high is None:
         return format_value(value.middle, unit)
     low, high = format_value(value.low, unit), format_value(value.high, unit)
     return f"{format_value(value.middle, unit)} ({low} … {high})"
 
 
-def as_data(part: Part) -> dict[str, Any]:
+def as_data(part: WorkloadFindings) -> dict[str, Any]:
     """For the JSON document: all of it, base units, ratios and fractions."""
     return {
         "interactions": [
@@ -186,7 +196,7 @@ def as_data(part: Part) -> dict[str, Any]:
     }
 
 
-def _extent(value: Extent) -> dict[str, float | None]:
+def _extent(value: MeanInterval) -> dict[str, float | None]:
     return {"value": value.middle, "low": value.low, "high": value.high}
 
 
@@ -196,7 +206,7 @@ _READ = (
 )
 
 
-def blocks(part: Part) -> Iterator[Block]:
+def blocks(part: WorkloadFindings) -> Iterator[Block]:
     """Interactions.  What explains the variation, and what is best in two things at once, is drawn
     on a page and written elsewhere."""
     if part.interactions:
@@ -213,9 +223,9 @@ def blocks(part: Part) -> Iterator[Block]:
         )
         yield Table(head, told, f"Interactions of {part.workload}")
     if part.shares:
-        yield Only("markdown", Text(f"Variation explained: {explained(part.shares)}."))
+        yield ShapeOnly("markdown", Text(f"Variation explained: {explained(part.shares)}."))
     for line in fronts(part):
-        yield Only("markdown", Text(sentence(line)))
+        yield ShapeOnly("markdown", Text(sentence(line)))
 
 
 # -- charts ---------------------------------------------------------------------------------------
@@ -229,7 +239,7 @@ _ROW = 26
 _FEW = 2  # factors that are not stretched over the whole page
 
 
-def effect_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
+def effect_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Figure, ...]:
     """The charts of one workload that there are numbers for."""
     made: list[Figure] = []
     told = [row for row in part.findings if math.isfinite(row.finding.ratio)]
@@ -251,7 +261,7 @@ def _percent(ratio: float) -> float:
 # -- main effects -----------------------------------------------------------------------------
 
 
-def _main(part: Part, rows: Sequence[VerdictRow], margin: float, ident: str) -> Figure:
+def _main(part: WorkloadFindings, rows: Sequence[VerdictRow], margin: float, ident: str) -> Figure:
     table: list[drawing.Row] = []
     for factor in dict.fromkeys(row.finding.factor for row in rows):
         own = [row.finding for row in rows if row.finding.factor == factor]
@@ -299,7 +309,7 @@ def _main(part: Part, rows: Sequence[VerdictRow], margin: float, ident: str) -> 
 # -- interactions -----------------------------------------------------------------------------
 
 
-def _interactions(part: Part, margin: float, ident: str) -> Iterator[Figure]:
+def _interactions(part: WorkloadFindings, margin: float, ident: str) -> Iterator[Figure]:
     order = {"differs": 0, "cannot-tell": 1, "same": 2}
     ranked = sorted(
         part.interactions, key=lambda each: (order[each.verdict], -abs(math.log(each.ratio)))
@@ -311,7 +321,9 @@ def _interactions(part: Part, margin: float, ident: str) -> Iterator[Figure]:
             yield _pair(part, rows, margin, f"{ident}-pair-{place}")
 
 
-def _pair(part: Part, rows: Sequence[SimpleEffect], margin: float, ident: str) -> Figure:
+def _pair(
+    part: WorkloadFindings, rows: Sequence[SimpleEffect], margin: float, ident: str
+) -> Figure:
     one, other = visible(rows[0].factor), visible(rows[0].other)
     title = f"Effect of {one} at each {other}"
     caption = (
@@ -362,7 +374,7 @@ def pair_spec(rows: Sequence[SimpleEffect], margin: float) -> dict[str, object]:
 # -- shares -----------------------------------------------------------------------------------
 
 
-def _shares(part: Part, ident: str) -> Figure:
+def _shares(part: WorkloadFindings, ident: str) -> Figure:
     ranked = sorted((s for s in part.shares if s.effect), key=lambda each: -each.share)
     shown = [*ranked[:MOST_LEVELS], *(s for s in part.shares if not s.effect)]
     table = [
@@ -404,7 +416,7 @@ def _shares(part: Part, ident: str) -> Figure:
 # -- trade-offs -------------------------------------------------------------------------------
 
 
-def _tradeoff(part: Part, each: Tradeoff, ident: str) -> Figure:
+def _tradeoff(part: WorkloadFindings, each: Tradeoff, ident: str) -> Figure:
     cost = metric_named(each.cost)
     title = f"{part.metric.title} against {cost.title}"
     corner = "right" if part.metric.higher else "left"
@@ -476,7 +488,7 @@ def _labels(x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
         )
 
 
-def _point(point: Point, by: float, per: float) -> drawing.Row:
+def _point(point: TradeoffPoint, by: float, per: float) -> drawing.Row:
     gain, cost = _ends(point.gain, by), _ends(point.cost, per)
     return {
         "t": _short(treatment_text(point.treatment)), "front": point.front,
@@ -489,7 +501,7 @@ def _short(treatment: str) -> str:
     return visible(" ".join(part.partition("=")[2] or part for part in treatment.split(" ")))
 
 
-def _ends(value: Extent, by: float) -> tuple[float, float, float]:
+def _ends(value: MeanInterval, by: float) -> tuple[float, float, float]:
     low = value.middle if value.low is None else value.low
     high = value.middle if value.high is None else value.high
     return value.middle / by, low / by, high / by

@@ -18,14 +18,14 @@ from iotrial.report import words
 from iotrial.report.blocks import (
     Block,
     Callout,
+    Collapsible,
     Column,
-    Fold,
     Heading,
-    Pre,
+    Preformatted,
     Section,
-    Span,
     Table,
     Text,
+    TextSpan,
     Words,
     joined,
     pieces,
@@ -39,7 +39,7 @@ _COMMANDS = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class HostFacts:
     """A host's ``facts``, flattened: (what, value) pairs in the order they were written down;
     ``queues`` likewise, every setting of its devices before the study."""
 
@@ -49,7 +49,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Varied:
+class _VariedSettings:
     """The settings observed in force, a line per treatment under ``columns``; ``start`` is what
     the same settings were before the study (empty text: not known)."""
 
@@ -59,17 +59,17 @@ class Varied:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ObservedSettings:
     """``varied`` differ between treatments or from the start; ``constant`` (name, value) never.
     ``device`` is whose they are where all are one device's; else each name says it."""
 
     device: str
-    varied: Varied
+    varied: _VariedSettings
     constant: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class RecordedCommand:
     """A command line as it was told to the tool, and the trials that used it."""
 
     line: str
@@ -95,12 +95,12 @@ _ELSEWHERE = frozenset({"format", "name", "baselines", "doubts", "plugins"})
 _QUEUES = ("queue", "iosched")
 
 
-def machines(results: Results) -> tuple[Machine, ...]:
+def machines(results: Results) -> tuple[HostFacts, ...]:
     """Every host's facts; the settings of its devices at the start apart from the others."""
     return tuple(_machine(host, facts) for host, facts in sorted(results.facts.items()))
 
 
-def _machine(host: str, facts: Mapping[str, object]) -> Machine:
+def _machine(host: str, facts: Mapping[str, object]) -> HostFacts:
     devices = {
         name: {key: value for key, value in _mapping(device).items() if key not in _QUEUES}
         for name, device in _mapping(facts.get("devices")).items()
@@ -108,7 +108,7 @@ def _machine(host: str, facts: Mapping[str, object]) -> Machine:
     said = {key: value for key, value in facts.items() if key not in _ELSEWHERE}
     if devices:
         said["devices"] = devices
-    return Machine(visible(host), tuple(_flat(said)), tuple(_flat(_queues(facts), "", " ")))
+    return HostFacts(visible(host), tuple(_flat(said)), tuple(_flat(_queues(facts), "", " ")))
 
 
 def _queues(facts: Mapping[str, object]) -> dict[str, dict[str, object]]:
@@ -166,7 +166,7 @@ def tools(results: Results) -> tuple[str, ...]:
     return tuple(sorted(lines))
 
 
-def settings(results: Results) -> Settings:
+def settings(results: Results) -> ObservedSettings:
     """What was read back before the load began, over all records, by treatment."""
     seen: dict[Treatment, dict[_Key, set[str]]] = defaultdict(lambda: defaultdict(set))
     for treatment, triples in {(r.trial.treatment, r.before) for r in results.records}:
@@ -183,9 +183,9 @@ def settings(results: Results) -> Settings:
     constant = [key for key in keys if _constant(key, start, [row for _, row in rows])]
     varies = set(keys) - set(constant)
     varied = [key for key in keys if key in varies]
-    return Settings(
+    return ObservedSettings(
         visible(next(iter(devices))) if len(devices) == 1 else "",
-        Varied(
+        _VariedSettings(
             tuple(_name(key, devices) for key in varied),
             tuple(visible(start.get(key, "")) for key in varied),
             tuple(
@@ -235,14 +235,14 @@ def _mapping(value: object) -> Mapping[str, object]:
     return value if isinstance(value, Mapping) else {}
 
 
-def commands(results: Results) -> tuple[tuple[Command, ...], int]:
+def commands(results: Results) -> tuple[tuple[RecordedCommand, ...], int]:
     """The distinct command lines, most used first, and how many more there are."""
     used: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for record in results.records:
         if record.command:
             used[record.command].append(visible(record.trial.folder))
     every = sorted(used.items(), key=lambda item: -len(item[1]))
-    shown = [Command(visible(shlex.join(argv)), tuple(trials)) for argv, trials in every]
+    shown = [RecordedCommand(visible(shlex.join(argv)), tuple(trials)) for argv, trials in every]
     return tuple(shown[:_COMMANDS]), max(0, len(shown) - _COMMANDS)
 
 
@@ -352,7 +352,7 @@ def _callout(group: DoubtGroup, one: str, anchor: Callable[[str], str]) -> Callo
     said.append(Text(f"What to do: {group.advice}.", "note"))
     where: Words = "The whole study."
     if group.trials:
-        shown = [Span(each, href=f"#{anchor(each)}") for each in group.trials[:_TRIALS]]
+        shown = [TextSpan(each, href=f"#{anchor(each)}") for each in group.trials[:_TRIALS]]
         left = len(group.trials) - len(shown)
         many = f"{words.count(len(group.trials), one)}: "
         where = (many, *pieces(joined(shown)), f" and {left:,} more" if left else "")
@@ -360,7 +360,7 @@ def _callout(group: DoubtGroup, one: str, anchor: Callable[[str], str]) -> Callo
     return Callout(group.check, tuple(said), "DOES NOT COUNT" if group.invalid else "")
 
 
-def settings_section(found: Settings) -> Section:
+def settings_section(found: ObservedSettings) -> Section:
     """What was in force in each treatment, and before the study."""
     blocks: list[Block] = [Text("No setting differed between treatments.", "note")]
     if found.varied.columns:
@@ -376,7 +376,7 @@ def settings_section(found: Settings) -> Section:
     return Section("Settings in force", tuple(blocks), "settings")
 
 
-def _varied(varied: Varied) -> Table:
+def _varied(varied: _VariedSettings) -> Table:
     """As few columns as may be."""
     lines = (("before the study", varied.start), *varied.rows)
     if len(varied.rows) <= _WIDE < len(varied.columns) or len(varied.rows) < len(varied.columns):
@@ -395,23 +395,23 @@ def _facts(pairs: Sequence[tuple[str, str]], about: str) -> Table:
     return Table((Column("", "head"), Column("")), tuple(pairs), about, look="facts")
 
 
-def machines_section(every: Sequence[Machine]) -> Section:
+def machines_section(every: Sequence[HostFacts]) -> Section:
     """What each host is."""
     blocks: list[Block] = []
     for each in every:
         blocks += [Heading(each.host, 3), _facts(each.facts, f"Facts of {each.host}")]
         if each.queues:
             queues = _facts(each.queues, f"Settings of {each.host} before the study")
-            blocks.append(Fold("Every setting of its devices before the study", (queues,)))
+            blocks.append(Collapsible("Every setting of its devices before the study", (queues,)))
     none = Text("No facts were kept about the machine.", "note")
     return Section("Machine", tuple(blocks) or (none,), "machine")
 
 
-def commands_blocks(every: Sequence[Command], more: int) -> Iterator[Block]:
+def commands_blocks(every: Sequence[RecordedCommand], more: int) -> Iterator[Block]:
     """The command lines, as they were executed."""
     yield Heading("Commands, as they were executed")
     for each in every:
-        yield Pre(each.line)
+        yield Preformatted(each.line)
         many = words.count(len(each.trials), "trial")
         yield Text(f"{many}: {words.some(each.trials, 4)}", "note")
     if not every:
@@ -419,5 +419,5 @@ def commands_blocks(every: Sequence[Command], more: int) -> Iterator[Block]:
     if more:
         own = "; each trial's folder holds its own in the file "
         yield Text(
-            (words.count(more, "more command line"), own, Span("command", "code"), "."), "note"
+            (words.count(more, "more command line"), own, TextSpan("command", "code"), "."), "note"
         )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenReport:
     """What a report came to.  ``text`` is the document; ``pages`` are those of single folders that
     it leads to, with what is to be written there (None: it is there already)."""
 
@@ -30,4 +30,4 @@ class FolderReport:
     title: str
     shapes: Mapping[str, str]
     takes: Callable[[Path], bool]
-    written: Callable[[Sequence[Path], str, Path], Written]
+    written: Callable[[Sequence[Path], str, Path], WrittenReport]

@@ -38,7 +38,7 @@ Told = dict[str, list[tuple[Mapping[str, str], Measurement]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class HeatmapCell:
     """``mean`` of ``n`` trials in the metric's unit.  ``bound`` says on which side of the mean
     the truth lies, where a value was censored (``both``: nobody knows)."""
 
@@ -48,18 +48,18 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class HeatmapBlock:
     """One grid: the labels down and across, and the cells there are.  ``fixed`` are the levels
     of the other factors."""
 
     fixed: Treatment
     down: tuple[str, ...]
     across: tuple[str, ...]
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], HeatmapCell]
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class HeatmapSheet:
     """Every block of one workload and metric.  ``down`` and ``across`` name the two factors
     (empty: there is none); ``constant`` are the factors with one level in this workload.
     ``mean`` is geometric unless a value is not positive."""
@@ -70,7 +70,7 @@ class Sheet:
     across: str
     constant: Treatment
     mean: Mean
-    blocks: tuple[Block, ...]
+    blocks: tuple[HeatmapBlock, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +82,9 @@ class _Axes:
     labels: Mapping[str, tuple[str, ...]]
 
 
-def sheets(results: Results) -> tuple[Sheet, ...]:
+def sheets(results: Results) -> tuple[HeatmapSheet, ...]:
     """Every sheet, in the study's order of workloads, what decides first."""
-    found: list[Sheet] = []
+    found: list[HeatmapSheet] = []
     for workload, records in counted(results).items():
         if records:
             treatments = _treatments(results, records)
@@ -180,7 +180,7 @@ def _in_order(labels: set[str], known: Sequence[str]) -> tuple[str, ...]:
 
 def _sheet(
     workload: str, name: str, axes: _Axes, told: Sequence[tuple[Mapping[str, str], Measurement]]
-) -> Sheet:
+) -> HeatmapSheet:
     parts: dict[Treatment, dict[tuple[str, str], list[Measurement]]]
     parts = defaultdict(lambda: defaultdict(list))
     for treatment, measured in told:
@@ -196,7 +196,7 @@ def _sheet(
     order = sorted(parts, key=lambda fixed: [place[part] for part in fixed])
     blocks = tuple(_block(fixed, axes, parts[fixed], mean) for fixed in order)
     known = _metric(name, told[0][1].unit)
-    return Sheet(workload, known, axes.down, axes.across, axes.constant, mean, blocks)
+    return HeatmapSheet(workload, known, axes.down, axes.across, axes.constant, mean, blocks)
 
 
 def _metric(name: str, unit: str) -> Metric:
@@ -213,10 +213,10 @@ def _block(
     axes: _Axes,
     told: Mapping[tuple[str, str], Sequence[Measurement]],
     mean: Mean,
-) -> Block:
+) -> HeatmapBlock:
     cells = {key: _cell(each, mean) for key, each in told.items()}
     down, across = ({key[side] for key in cells} for side in (0, 1))
-    return Block(
+    return HeatmapBlock(
         fixed,
         tuple(label for label in axes.labels.get(axes.down, ("",)) if label in down) or ("",),
         tuple(label for label in axes.labels.get(axes.across, ("",)) if label in across) or ("",),
@@ -224,14 +224,16 @@ def _block(
     )
 
 
-def _cell(told: Sequence[Measurement], mean: Mean) -> Cell:
+def _cell(told: Sequence[Measurement], mean: Mean) -> HeatmapCell:
     values = [each.value for each in told]
     sides = {each.censored for each in told} - {""}
     bound: Bound = (
         "both" if len(sides) > 1 else "high" if "high" in sides else "low" if sides else ""
     )
     if len(set(values)) == 1:
-        return Cell(values[0], len(values), bound)  # exactly: no logarithm and back
+        return HeatmapCell(values[0], len(values), bound)  # exactly: no logarithm and back
     if mean == "geometric":
-        return Cell(math.exp(math.fsum(map(math.log, values)) / len(values)), len(values), bound)
-    return Cell(math.fsum(values) / len(values), len(values), bound)
+        return HeatmapCell(
+            math.exp(math.fsum(map(math.log, values)) / len(values)), len(values), bound
+        )
+    return HeatmapCell(math.fsum(values) / len(values), len(values), bound)

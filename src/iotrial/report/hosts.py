@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.judgement.utilisation import HostRow
+from iotrial.judgement.utilisation import HostUtilisation
 from iotrial.model.hostlist import folded
 from iotrial.model.trial import treatment_text
 from iotrial.report.blocks import Block, Heading, plain
@@ -33,7 +33,7 @@ those where something is best that is best on few.  One line is for all others."
 _ENDS = 4
 
 
-def lines(found: Sequence[HostRow]) -> list[tuple[str, ...]]:
+def lines(found: Sequence[HostUtilisation]) -> list[tuple[str, ...]]:
     """The lines of the table."""
     told: list[tuple[str, ...]] = []
     for name in dict.fromkeys(row.workload for row in found):
@@ -49,7 +49,7 @@ def lines(found: Sequence[HostRow]) -> list[tuple[str, ...]]:
     return told
 
 
-def _others(workload: str, rest: Sequence[HostRow]) -> tuple[str, ...]:
+def _others(workload: str, rest: Sequence[HostUtilisation]) -> tuple[str, ...]:
     low, high = min(row.value for row in rest), max(row.value for row in rest)
     between = f"{format_value(low, rest[0].unit)} to {format_value(high, rest[0].unit)}"
     parts = sum(row.parts for row in rest)
@@ -61,7 +61,7 @@ def _others(workload: str, rest: Sequence[HostRow]) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def cells(row: HostRow) -> tuple[str, ...]:
+def cells(row: HostUtilisation) -> tuple[str, ...]:
     """One line of the table."""
     share = "–" if row.share is None else f"{row.share * 100:.1f} % ({row.even * 100:.1f} %)"
     worst = visible(row.worst.partition("/")[2])
@@ -77,7 +77,7 @@ def cells(row: HostRow) -> tuple[str, ...]:
     )
 
 
-def as_data(found: Sequence[HostRow]) -> dict[str, Any]:
+def as_data(found: Sequence[HostUtilisation]) -> dict[str, Any]:
     """For the JSON document; nothing for a study on one host and target."""
     if not found:
         return {}
@@ -100,7 +100,7 @@ def as_data(found: Sequence[HostRow]) -> dict[str, Any]:
     }
 
 
-def blocks(found: Sequence[HostRow]) -> Iterator[Block]:
+def blocks(found: Sequence[HostUtilisation]) -> Iterator[Block]:
     """What each host contributed."""
     if found:
         yield Heading("Hosts", id="hosts")

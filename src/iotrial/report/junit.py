@@ -19,7 +19,7 @@ from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Finding, Verdict
 from iotrial.model.trial import Doubt
 from iotrial.report import words
-from iotrial.report.view import Part, View
+from iotrial.report.view import ReportView, WorkloadView
 from iotrial.report.words import visible
 from iotrial.units import format_value
 
@@ -27,7 +27,7 @@ REGRESSION: tuple[Verdict, ...] = ("worse",)
 """The verdicts that fail where one folder is held against another."""
 
 
-def junit(view: View, *, failing: Collection[Verdict] = ()) -> str:
+def junit(view: ReportView, *, failing: Collection[Verdict] = ()) -> str:
     """The document, with its XML declaration.  ``failing`` are the verdicts of primary findings
     that fail; ``view.failures`` the failed trials."""
     cases = [*_findings(view, failing), *map(_trial, view.failures), *_missing(view)]
@@ -64,7 +64,7 @@ def _counts(cases: Collection[ET.Element]) -> dict[str, str]:
     return {"tests": str(len(cases)), **{n: str(found.count(tag)) for n, tag in tags.items()}}
 
 
-def _properties(view: View) -> Iterator[tuple[str, str]]:
+def _properties(view: ReportView) -> Iterator[tuple[str, str]]:
     if view.pretended:
         yield "pretended", words.PRETENDED
     yield "question", view.question
@@ -74,14 +74,16 @@ def _properties(view: View) -> Iterator[tuple[str, str]]:
         yield f"trials.{name}", str(getattr(view.counts, name))
 
 
-def _findings(view: View, failing: Collection[Verdict]) -> Iterator[ET.Element]:
+def _findings(view: ReportView, failing: Collection[Verdict]) -> Iterator[ET.Element]:
     for part in view.parts:
         yield from (_finding(view, part, row, failing) for row in part.findings)
         yield from (_guardrail(view, row) for row in part.guardrails)
         yield from (_finding(view, part, row, ()) for row in part.others)
 
 
-def _finding(view: View, part: Part, row: VerdictRow, failing: Collection[Verdict]) -> ET.Element:
+def _finding(
+    view: ReportView, part: WorkloadView, row: VerdictRow, failing: Collection[Verdict]
+) -> ET.Element:
     said = f"{words.VERDICTS[row.finding.verdict]}: {_numbers(row)}"
     could = ""
     if part.resolvable is not None:
@@ -91,12 +93,12 @@ def _finding(view: View, part: Part, row: VerdictRow, failing: Collection[Verdic
     return _judged(_named(view, row, ""), row.finding, failing, (said, could))
 
 
-def _guardrail(view: View, row: VerdictRow) -> ET.Element:
+def _guardrail(view: ReportView, row: VerdictRow) -> ET.Element:
     said = f"{words.guard(row.finding, row.tolerated)}: {_numbers(row)}"
     return _judged(_named(view, row, " (guardrail)"), row.finding, REGRESSION, (said, ""))
 
 
-def _named(view: View, row: VerdictRow, kind: str) -> ET.Element:
+def _named(view: ReportView, row: VerdictRow, kind: str) -> ET.Element:
     finding = row.finding
     level = f"{finding.factor}={finding.level}"
     if finding.factor == "results":  # of two folders: the level is the whole treatment
@@ -134,7 +136,7 @@ def _trial(failure: Doubt) -> ET.Element:
     return case
 
 
-def _missing(view: View) -> Iterator[ET.Element]:
+def _missing(view: ReportView) -> Iterator[ET.Element]:
     case = _case("trials", "every planned trial was done")
     counts = view.counts
     if counts.missing:

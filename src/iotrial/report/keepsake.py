@@ -16,12 +16,20 @@ from iotrial.judgement import Judged
 from iotrial.keep.fleet import grouped
 from iotrial.keep.native import export
 from iotrial.keep.winner import profile
-from iotrial.report.blocks import Block, Fold, Only, Pre, Section, Span, Text
+from iotrial.report.blocks import (
+    Block,
+    Collapsible,
+    Preformatted,
+    Section,
+    ShapeOnly,
+    Text,
+    TextSpan,
+)
 from iotrial.report.words import visible, visible_lines
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
+class _KeptFile:
     """One native file: its place on the host, its text, what must be known; ``hosts`` names those
     that it is for ('': the study's only one)."""
 
@@ -32,17 +40,17 @@ class KeptFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Keepsake:
+class KeepSummary:
     """``settings`` in words, ``files`` that hold them, ``left`` what no file holds, and the
     ``command`` that puts it all on probation."""
 
     settings: tuple[str, ...]
-    files: tuple[KeptFile, ...]
+    files: tuple[_KeptFile, ...]
     left: tuple[str, ...]
     command: str
 
 
-def keepsake(judged: Judged) -> Keepsake | None:
+def keepsake(judged: Judged) -> KeepSummary | None:
     """The appendix of a study; None where there is nothing to keep."""
     if judged.results.study.design.kind == "recorded":
         return None
@@ -57,10 +65,10 @@ def keepsake(judged: Judged) -> Keepsake | None:
         for place, one in exported.items()
         for each in one.left
     ]
-    return Keepsake(
+    return KeepSummary(
         tuple(visible(str(entry)) for entry in found.entries),
         tuple(
-            KeptFile(
+            _KeptFile(
                 visible(each.path),
                 visible_lines(each.text),
                 tuple(map(visible, each.notes)),
@@ -74,7 +82,7 @@ def keepsake(judged: Judged) -> Keepsake | None:
     )
 
 
-def document(kept: Keepsake) -> dict[str, Any]:
+def document(kept: KeepSummary) -> dict[str, Any]:
     """For JSON."""
     files = [
         {
@@ -88,20 +96,20 @@ def document(kept: Keepsake) -> dict[str, Any]:
     return {"settings": list(kept.settings), "files": files, "left": list(kept.left)}
 
 
-def section(kept: Keepsake | None) -> Section | None:
+def section(kept: KeepSummary | None) -> Section | None:
     """The appendix, as part of a report."""
     return Section("To keep it", tuple(_blocks(kept)), "keep") if kept else None
 
 
-def _blocks(kept: Keepsake) -> Iterator[Block]:
+def _blocks(kept: KeepSummary) -> Iterator[Block]:
     yield Text(f"{'; '.join(kept.settings)}.")
     undone = ", which the host undoes by itself unless it is confirmed. The same by hand:"
-    yield Text(("On probation first: ", Span(kept.command, "code"), undone), "note")
+    yield Text(("On probation first: ", TextSpan(kept.command, "code"), undone), "note")
     for each in kept.files:
-        name = (f"{each.hosts}: " if each.hosts else "", Span(each.path, "code"))
+        name = (f"{each.hosts}: " if each.hosts else "", TextSpan(each.path, "code"))
         notes = tuple(Text(note, "note") for note in each.notes)
-        yield Only("html", Fold(name, (Pre(each.text), *notes)))
-        yield Only("markdown", Text((*name, *(f" – {note}" for note in each.notes))))
-        yield Only("markdown", Pre(each.text))
+        yield ShapeOnly("html", Collapsible(name, (Preformatted(each.text), *notes)))
+        yield ShapeOnly("markdown", Text((*name, *(f" – {note}" for note in each.notes))))
+        yield ShapeOnly("markdown", Preformatted(each.text))
     if kept.left:
         yield Text(f"No native file holds: {'; '.join(kept.left)}.", "note")

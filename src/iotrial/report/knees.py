@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from iotrial.judgement.parts import Part
+from iotrial.judgement.parts import WorkloadFindings
 from iotrial.model.finding import Knee, KneeLevel
 from iotrial.report import drawing, words
 from iotrial.report.blocks import Figure
@@ -23,7 +23,7 @@ MOST = 6
 """Levels named in a sentence."""
 
 
-def lines(part: Part, margin: float) -> Iterator[str]:
+def lines(part: WorkloadFindings, margin: float) -> Iterator[str]:
     """One for each ordered factor of a workload."""
     for each in part.knees:
         yield said(each, margin)
@@ -88,7 +88,7 @@ def _open(each: Knee) -> str:
     return f"; without a number: {words.some([visible(label) for label in each.open], MOST)}"
 
 
-def as_data(part: Part, margin: float) -> list[dict[str, Any]]:
+def as_data(part: WorkloadFindings, margin: float) -> list[dict[str, Any]]:
     """For the JSON document: ratios to the level that was best on average."""
     return [
         {
@@ -127,7 +127,7 @@ _MANY = 30
 _KINDS = ("knee", "as good", "not shown", "guardrail")
 
 
-def knee_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
+def knee_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Figure, ...]:
     """A chart for each ordered factor of a workload."""
     return tuple(
         _figure(part, each, margin, f"{ident}-knee-{place}")
@@ -136,7 +136,7 @@ def knee_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
     )
 
 
-def _figure(part: Part, each: Knee, margin: float, ident: str) -> Figure:
+def _figure(part: WorkloadFindings, each: Knee, margin: float, ident: str) -> Figure:
     factor = visible(each.factor)
     title = f"{part.metric.title} by {factor}"
     title += f": the knee is {visible(each.level)}" if each.level else ": no knee was shown"
@@ -158,7 +158,7 @@ def _figure(part: Part, each: Knee, margin: float, ident: str) -> Figure:
     )
 
 
-def knee_spec(part: Part, each: Knee, margin: float) -> dict[str, Any]:
+def knee_spec(part: WorkloadFindings, each: Knee, margin: float) -> dict[str, Any]:
     """Levels to the right, the metric upwards; the knee with its name and a line down to it."""
     by, unit = axis_scale(max(one.ratio for one in each.levels) * each.value, part.metric.unit)
     table = [_row(part, each, place, by) for place in range(len(each.levels))]
@@ -202,7 +202,7 @@ def knee_spec(part: Part, each: Knee, margin: float) -> dict[str, Any]:
     return document(layers, WIDE, 280, {"rows": table, "margin": beside})
 
 
-def _row(part: Part, each: Knee, place: int, by: float) -> drawing.Row:
+def _row(part: WorkloadFindings, each: Knee, place: int, by: float) -> drawing.Row:
     one, scale = each.levels[place], each.value / by
     kind = "knee" if one.label == each.level else "as good" if one.as_good else "not shown"
     tested = one.tested

@@ -76,7 +76,7 @@ def cut(text: str, width: int) -> str:
     return text[: max(width - 1, 0)] + "…"
 
 
-class Line:
+class TextLine:
     """A paragraph: what continues it is indented."""
 
     def __init__(self, text: str | Text, indent: int = 0, *, style: str = "") -> None:
@@ -91,12 +91,12 @@ class Line:
 
 
 def paragraphs(found: Iterable[RenderableType]) -> Iterator[RenderableType]:
-    """Every text among ``found`` as a :class:`Line`."""
+    """Every text among ``found`` as a :class:`TextLine`."""
     for each in found:
-        yield Line(each) if isinstance(each, Text) else each
+        yield TextLine(each) if isinstance(each, Text) else each
 
 
-class Sheet(Table):
+class TextTable(Table):
     """A table whose columns are as narrow as the window needs, and never narrower than a word.
     Where that is too wide, each row stands upright: its first cell, then the others by name."""
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from iotrial.judgement.noise import Part, Trace, spread_words
-from iotrial.report.layout import Sheet, paragraphs
+from iotrial.judgement.noise import RateTrace, WorkloadNoise, spread_words
+from iotrial.report.layout import TextTable, paragraphs
 from iotrial.report.words import count
-from iotrial.stats.noise import CONFIDENCE, Floor
+from iotrial.stats.noise import CONFIDENCE, NoiseFloor
 from iotrial.units import format_seconds, format_wait
 
 UNLIKELY = 0.01
@@ -22,17 +22,17 @@ _RIGHT = 0.9
 """Of today's hours: a length that saves less is not worth a change."""
 
 
-def noise_text(found: Sequence[Part]) -> RenderableType:
+def noise_text(found: Sequence[WorkloadNoise]) -> RenderableType:
     """Everything that :func:`iotrial.judgement.noise.noise` found."""
     return Group(*paragraphs(line for part in found for line in _lines(part)))
 
 
-def _lines(part: Part) -> Iterator[RenderableType]:
+def _lines(part: WorkloadNoise) -> Iterator[RenderableType]:
     floor = part.floor
     yield Text(floor.workload, style="bold").append(
         f"  {floor.metric}, {floor.trials} trials in {floor.blocks} blocks", style="not bold"
     )
-    table = Sheet()
+    table = TextTable()
     table.add_column(no_wrap=True, style="dim")
     table.add_column()
     for name, words in _rows(floor):
@@ -51,7 +51,7 @@ def _lines(part: Part) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _rows(floor: Floor) -> Iterator[tuple[str, str]]:
+def _rows(floor: NoiseFloor) -> Iterator[tuple[str, str]]:
     yield "within a block", f"one trial varies by {spread_words(floor.within)}"
     if floor.between:
         yield "between blocks", f"{spread_words(floor.between)}; it cancels"
@@ -86,7 +86,7 @@ def _there(p: float) -> str:
     return "yes" if p < UNLIKELY else "not seen"
 
 
-def _course(trace: Trace) -> Iterator[str]:
+def _course(trace: RateTrace) -> Iterator[str]:
     yield (
         f"by {trace.what}: {trace.points} points of {format_seconds(trace.step)} say as much as "
         f"{trace.independent:.0f} independent ones."
@@ -106,7 +106,7 @@ def _course(trace: Trace) -> Iterator[str]:
         )
 
 
-def _length(trace: Trace, *, options: bool) -> Iterator[str]:
+def _length(trace: RateTrace, *, options: bool) -> Iterator[str]:
     if not trace.settled:
         yield "Measure longer, until the rate is level; then ask again."
     elif trace.length is None:
@@ -126,8 +126,8 @@ def _length(trace: Trace, *, options: bool) -> Iterator[str]:
             yield "about right as it is."
 
 
-def _efforts(part: Part) -> Sheet:
-    table = Sheet(header_style="dim", show_header=True)
+def _efforts(part: WorkloadNoise) -> TextTable:
+    table = TextTable(header_style="dim", show_header=True)
     for name in ("difference", "blocks", "wall time", f"blocks at most ({CONFIDENCE * 100:.0f} %)"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in part.efforts:

@@ -23,9 +23,9 @@ from iotrial.report.blocks import (
     Heading,
     Row,
     Section,
-    Span,
     Table,
     Text,
+    TextSpan,
     sentence,
 )
 from iotrial.report.drawing import NARROW, alt, by_group, document, svg
@@ -256,7 +256,7 @@ def _blocks(panel: Panel, curve: Figure | None) -> Iterator[Block]:
         yield Text(sentence(line), "note")
     first, *others = heads(panel)
     told: tuple[Row, ...] = tuple(
-        (row, *(Span(text, "strong" if best else "") for text, best in cells))
+        (row, *(TextSpan(text, "strong" if best else "") for text, best in cells))
         for row, cells in rows(panel)
     )
     head = (Column(first, "head"), *(Column(name, "n") for name in others))

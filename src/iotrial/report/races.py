@@ -17,10 +17,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.judgement.parts import Part
-from iotrial.model.finding import Place, Racer, RaceStory
+from iotrial.judgement.parts import WorkloadFindings
+from iotrial.model.finding import Place, RaceResult, RaceTreatment
 from iotrial.report import drawing, words
-from iotrial.report.blocks import Block, Column, Figure, Heading, Row, Span, Table, Text
+from iotrial.report.blocks import Block, Column, Figure, Heading, Row, Table, Text, TextSpan
 from iotrial.report.drawing import SIGNS, WIDE, alt, faceted, svg
 from iotrial.report.words import visible
 from iotrial.units import format_change
@@ -52,13 +52,13 @@ _ENDS: dict[Place, str] = {
 }
 
 
-def ordered(story: RaceStory) -> tuple[Racer, ...]:
+def ordered(story: RaceResult) -> tuple[RaceTreatment, ...]:
     """As the race ended: the kept one, then who lasted longest."""
     order = list(PLACES)
     return tuple(sorted(story.racers, key=lambda racer: (order.index(racer.place), -racer.after)))
 
 
-def rows(story: RaceStory, most: int = 0) -> tuple[tuple[str, ...], ...]:
+def rows(story: RaceResult, most: int = 0) -> tuple[tuple[str, ...], ...]:
     """The table under :data:`HEADS`, in the order of :func:`ordered`; none before a look.
     ``most`` of them (0: all), and how many more there are."""
     every = tuple(_row(racer, story.decided) for racer in ordered(story) if story.looks)
@@ -67,7 +67,7 @@ def rows(story: RaceStory, most: int = 0) -> tuple[tuple[str, ...], ...]:
     return (*every[:most], (f"and {len(every) - most:,} more", "", "", "", ""))
 
 
-def _row(racer: Racer, decided: bool) -> tuple[str, ...]:  # noqa: FBT001
+def _row(racer: RaceTreatment, decided: bool) -> tuple[str, ...]:  # noqa: FBT001
     return (
         visible(racer.label),
         "leads" if racer.place == "kept" and not decided else PLACES[racer.place],
@@ -77,7 +77,7 @@ def _row(racer: Racer, decided: bool) -> tuple[str, ...]:  # noqa: FBT001
     )
 
 
-def difference(racer: Racer) -> str:
+def difference(racer: RaceTreatment) -> str:
     """``−18.0 % (−19.9 … −16.1)``; of the kept one, which all are told against, ``–``."""
     if racer.place == "kept" or racer.ratio is None:
         return "–"
@@ -87,14 +87,14 @@ def difference(racer: Racer) -> str:
     return f"{format_change(racer.ratio)} ({ends})"
 
 
-def ending(racer: Racer, last: int) -> str:
+def ending(racer: RaceTreatment, last: int) -> str:
     """``dropped after block 4``; ``open after block 60``."""
     if racer.after and racer.place in _ENDS:
         return _ENDS[racer.place].format(racer.after)
     return f"{PLACES[racer.place]} after block {last}"
 
 
-def leading(story: RaceStory) -> str:
+def leading(story: RaceResult) -> str:
     """Who was kept so far, where that changed: ``bfq to block 4, none since``."""
     runs = [
         (name, [block for block, _ in own])
@@ -108,7 +108,7 @@ def leading(story: RaceStory) -> str:
     return f"Led on the way: {words.some(told, 4)}, {visible(runs[-1][0])} since."
 
 
-def could_tell(part: Part) -> str:
+def could_tell(part: WorkloadFindings) -> str:
     """What the trials of a workload could have shown: ``could tell from 2.1 %``; of a race
     ``interval at the end ±0.8 %``; empty where nothing is known."""
     if part.race is not None:
@@ -117,7 +117,7 @@ def could_tell(part: Part) -> str:
     return "" if part.resolvable is None else f"could tell from {words.share(part.resolvable)}"
 
 
-def as_data(story: RaceStory) -> dict[str, Any]:
+def as_data(story: RaceResult) -> dict[str, Any]:
     """For the JSON document: base units and ratios to the kept treatment."""
     more = story.ahead
     return {
@@ -148,7 +148,7 @@ def as_data(story: RaceStory) -> dict[str, Any]:
     }
 
 
-def _racer(racer: Racer) -> dict[str, Any]:
+def _racer(racer: RaceTreatment) -> dict[str, Any]:
     return {
         "treatment": racer.label,
         "verdict": racer.place,
@@ -164,7 +164,7 @@ def _racer(racer: Racer) -> dict[str, Any]:
     }
 
 
-def blocks(part: Part) -> Iterator[Block]:
+def blocks(part: WorkloadFindings) -> Iterator[Block]:
     """Who went when, and with how many trials."""
     story = part.race
     if story is None or not story.looks:
@@ -173,7 +173,7 @@ def blocks(part: Part) -> Iterator[Block]:
     looks = ("", "", "n", "n", "k")
     head = tuple(Column(name, look) for name, look in zip(HEADS, looks, strict=True))
     told: tuple[Row, ...] = tuple(
-        (cells[0], Span(cells[1], f"verdict {STYLES[racer.place]}"), *cells[2:])
+        (cells[0], TextSpan(cells[1], f"verdict {STYLES[racer.place]}"), *cells[2:])
         for racer, cells in zip(ordered(story), rows(story), strict=True)
     )
     yield Table(head, told, f"Race of {part.workload}")
@@ -206,7 +206,7 @@ _SHAPES: dict[Place, str] = {
 }
 
 
-def race_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
+def race_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Figure, ...]:
     """The chart of a workload's race, where there was one and somebody to compare."""
     story = part.race
     if story is None or not (told := _drawn(story)):
@@ -230,11 +230,11 @@ def race_figures(part: Part, margin: float, ident: str) -> tuple[Figure, ...]:
     return (Figure("trials", svg(spec, f"{part.workload}: {title}", said, ident), title, caption),)
 
 
-def _drawn(story: RaceStory) -> tuple[Racer, ...]:
+def _drawn(story: RaceResult) -> tuple[RaceTreatment, ...]:
     return tuple(racer for racer in ordered(story) if racer.path)[:PANELS]
 
 
-def race_spec(story: RaceStory, margin: float) -> dict[str, Any]:
+def race_spec(story: RaceResult, margin: float) -> dict[str, Any]:
     """Small multiples: a panel a treatment, blocks to the right, change in % upwards."""
     told = _drawn(story)
     reach = _reach(told, margin)
@@ -297,11 +297,11 @@ _MANY = 24
 """Blocks from which they are drawn on a logarithmic scale, or the early ones lie on the edge."""
 
 
-def _long(story: RaceStory) -> bool:
+def _long(story: RaceResult) -> bool:
     return story.blocks > _MANY
 
 
-def _blocks(first: int, story: RaceStory, width: float) -> list[int]:
+def _blocks(first: int, story: RaceResult, width: float) -> list[int]:
     """The blocks that the axis names."""
     if _long(story):
         return [each for each in (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000, 2000)
@@ -310,7 +310,7 @@ def _blocks(first: int, story: RaceStory, width: float) -> list[int]:
     return list(range(first, story.blocks + 1, step))
 
 
-def _panel(racer: Racer, last: int) -> str:
+def _panel(racer: RaceTreatment, last: int) -> str:
     return f"{visible(racer.label)}\n{ending(racer, last)}"
 
 
@@ -318,7 +318,7 @@ def _percent(log: float) -> float:
     return math.expm1(min(max(log, -700.0), 700.0)) * 100
 
 
-def _reach(told: Sequence[Racer], margin: float) -> tuple[float, float]:
+def _reach(told: Sequence[RaceTreatment], margin: float) -> tuple[float, float]:
     """The scale's ends in %: all estimates, the last intervals, and room for earlier ones."""
     middles = [_percent(middle) for racer in told for _, middle, _ in racer.path]
     ends = [
@@ -334,7 +334,7 @@ def _reach(told: Sequence[Racer], margin: float) -> tuple[float, float]:
 
 
 def _rows(
-    racer: Racer, panel: str, reach: tuple[float, float], margin: float
+    racer: RaceTreatment, panel: str, reach: tuple[float, float], margin: float
 ) -> Iterator[drawing.Row]:
     own = {"p": panel, "k": racer.place}
     yield {**own, "what": "margin", "low": -margin * 100, "high": margin * 100}

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from iotrial.judgement.parts import Part
-from iotrial.judgement.utilisation import Borne, Step
-from iotrial.model.results import Strain
+from iotrial.judgement.parts import WorkloadFindings
+from iotrial.judgement.utilisation import ScalingLevel, Utilisation
+from iotrial.model.results import ResourceUsage
 from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value
@@ -18,7 +18,7 @@ HEAD = ("step", "efficiency (interval)", "seen then")
 NOTE = "What was seen is an observation, no proof: what nobody samples may be the limit."
 
 
-def cells(step: Step) -> tuple[str, ...]:
+def cells(step: ScalingLevel) -> tuple[str, ...]:
     """One line of the table."""
     scale = step.efficiency
     told = "baseline"
@@ -32,7 +32,7 @@ def cells(step: Step) -> tuple[str, ...]:
     return visible(f"{step.factor}={step.level}"), told, seen or "–"
 
 
-def as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
+def as_data(found: Sequence[ScalingLevel]) -> list[dict[str, Any]]:
     """For the JSON document."""
     return [
         {
@@ -49,7 +49,7 @@ def as_data(found: Sequence[Step]) -> list[dict[str, Any]]:
     ]
 
 
-def blocks(part: Part) -> Iterator[Block]:
+def blocks(part: WorkloadFindings) -> Iterator[Block]:
     """Each step of a factor that counts, and what was seen then."""
     if part.scaling:
         yield Heading("How it scales", 3)
@@ -72,18 +72,18 @@ _NAMES = {
 }
 
 
-def borne_rows(borne: Borne) -> list[tuple[str, ...]]:
+def borne_rows(borne: Utilisation) -> list[tuple[str, ...]]:
     """The lines of the table, at most :data:`MOST_BORNE`."""
     return [_borne_row(borne, place, each) for place, each in enumerate(borne.strains[:MOST_BORNE])]
 
 
-def borne_more(borne: Borne) -> str:
+def borne_more(borne: Utilisation) -> str:
     """What the table leaves out, in words; '' nothing."""
     left = len(borne.strains) - MOST_BORNE
     return f"{left:,} more: `iotrial compare --json`." if left > 0 else ""
 
 
-def _borne_row(borne: Borne, place: int, each: Strain) -> tuple[str, ...]:
+def _borne_row(borne: Utilisation, place: int, each: ResourceUsage) -> tuple[str, ...]:
     part = borne.shares.get(place)
     own = each.of.partition("/")[2]
     name = _NAMES[each.kind] + ("" if each.kind == "cpu" else f" {each.name}")
@@ -105,7 +105,7 @@ def _borne_row(borne: Borne, place: int, each: Strain) -> tuple[str, ...]:
     )
 
 
-def borne_data(found: Sequence[Borne]) -> list[dict[str, Any]]:
+def borne_data(found: Sequence[Utilisation]) -> list[dict[str, Any]]:
     """For the JSON document, every line of it."""
     return [
         {
@@ -121,7 +121,7 @@ def borne_data(found: Sequence[Borne]) -> list[dict[str, Any]]:
     ]
 
 
-def borne_tables(every: Sequence[Borne]) -> Iterator[Block]:
+def borne_tables(every: Sequence[Utilisation]) -> Iterator[Block]:
     """A table for each workload."""
     for each in every:
         load = visible(each.workload)

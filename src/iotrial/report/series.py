@@ -24,7 +24,7 @@ _BOUNDARIES = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SeriesPoint:
     """One trial: ``seconds`` since the study's first, ``value`` in the metric's base unit."""
 
     seconds: float
@@ -35,7 +35,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class PercentileSpread:
     """A latency percentile of one group over its valid trials, in seconds."""
 
     group: str
@@ -60,10 +60,10 @@ class Series:
     workload: str
     groups: tuple[str, ...]
     grouped_by: str
-    points: tuple[Point, ...]
+    points: tuple[SeriesPoint, ...]
     measured: int
     blocks: tuple[float, ...]
-    spreads: tuple[Spread, ...]
+    spreads: tuple[PercentileSpread, ...]
     one: str = words.TRIALS.one
 
 
@@ -84,7 +84,7 @@ def series(results: Results, workload: str, metric: str) -> Series:
     start = min((record.started for record in results.records), default=0.0)
     rows = [(record, numbers(record), groups[record.trial.treatment]) for record in records]
     points = [
-        Point(r.started - start, n[metric], group, r.trial.number, r.state == "valid")
+        SeriesPoint(r.started - start, n[metric], group, r.trial.number, r.state == "valid")
         for r, n, group in rows
         if metric in n
     ]
@@ -146,7 +146,7 @@ def _block_starts(records: Sequence[TrialRecord], start: float) -> tuple[float, 
     return tuple(sorted(starts.values())) if len(starts) <= _BOUNDARIES else ()
 
 
-def thinned(points: Sequence[Point], limit: int) -> tuple[Point, ...]:
+def thinned(points: Sequence[SeriesPoint], limit: int) -> tuple[SeriesPoint, ...]:
     """At most about ``limit`` points, evenly over time.
 
     The highest and the lowest of each group stay whatever happens, and up to a quarter of the
@@ -160,13 +160,13 @@ def thinned(points: Sequence[Point], limit: int) -> tuple[Point, ...]:
     return tuple(point for point in points if point in kept)
 
 
-def _every(points: Sequence[Point], limit: int) -> set[Point]:
+def _every(points: Sequence[SeriesPoint], limit: int) -> set[SeriesPoint]:
     step = -(-len(points) // limit) if points else 1
     return set(points[::step])
 
 
-def _extremes(points: Sequence[Point]) -> set[Point]:
-    groups: dict[str, list[Point]] = defaultdict(list)
+def _extremes(points: Sequence[SeriesPoint]) -> set[SeriesPoint]:
+    groups: dict[str, list[SeriesPoint]] = defaultdict(list)
     for point in points:
         groups[point.group].append(point)
     ends = [(min, max)] * len(groups)
@@ -177,7 +177,7 @@ def _extremes(points: Sequence[Point]) -> set[Point]:
     }
 
 
-def _spreads(rows: Sequence[tuple[Numbers, str]]) -> tuple[Spread, ...]:
+def _spreads(rows: Sequence[tuple[Numbers, str]]) -> tuple[PercentileSpread, ...]:
     found: dict[tuple[str, float, str, str], list[float]] = defaultdict(list)
     for row, group in rows:
         for metric, value in row.items():
@@ -190,9 +190,11 @@ def _spreads(rows: Sequence[tuple[Numbers, str]]) -> tuple[Spread, ...]:
     )
 
 
-def _spread(group: str, operation: str, percentile: str, values: Sequence[float]) -> Spread:
+def _spread(
+    group: str, operation: str, percentile: str, values: Sequence[float]
+) -> PercentileSpread:
     cut = 0 if len(values) <= ALL_SHOWN else len(values) // 20
-    return Spread(
+    return PercentileSpread(
         group, visible(operation), percentile, median(values), values[cut], values[-1 - cut],
         len(values),
     )  # fmt: skip

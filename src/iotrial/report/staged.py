@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from iotrial.judgement.stages import by_one_look, confirmed
-from iotrial.model.finding import Choice, StageFound
-from iotrial.model.study import Kept
+from iotrial.model.finding import LevelChoice, StageResult
+from iotrial.model.study import StageDecision
 from iotrial.report.blocks import Block, Column, Heading, Row, Table, plain
 from iotrial.report.words import visible
 
@@ -26,10 +26,10 @@ class StageRow:
     title: str
     done: str
     lines: tuple[str, ...]
-    found: StageFound
+    found: StageResult
 
 
-def row(found: StageFound) -> StageRow:
+def row(found: StageResult) -> StageRow:
     """One line of the table of stages."""
     stage, results = found.stage, found.results
     parts = [", ".join(stage.vary), _THEN[stage.then]]
@@ -60,14 +60,14 @@ _THEN = {
 }
 
 
-def _lines(found: StageFound) -> Iterator[str]:
+def _lines(found: StageResult) -> Iterator[str]:
     for kept in found.kept:
         yield visible(f"{kept.factor}: {_left(kept)}: {kept.why}")
     if found.stage.then == "confirm" and found.decided:
         yield visible(confirmed(found.results.study, found))
 
 
-def _left(kept: Kept) -> str:
+def _left(kept: StageDecision) -> str:
     """``6 of 20 levels left, 69632 … 90112``, or the one that was taken."""
     if len(kept.kept) == 1:
         return f"{kept.stands} of {len(kept.levels)}" if len(kept.levels) > 1 else kept.stands
@@ -75,9 +75,9 @@ def _left(kept: Kept) -> str:
     return f"{len(kept.kept)} of {len(kept.levels)} left ({shown})"
 
 
-def shown(choice: Choice) -> Choice:
+def shown(choice: LevelChoice) -> LevelChoice:
     """Fit to look at."""
-    return Choice(
+    return LevelChoice(
         visible(choice.factor),
         visible(choice.current),
         visible(choice.new),
@@ -86,14 +86,14 @@ def shown(choice: Choice) -> Choice:
     )
 
 
-def cells(choice: Choice) -> tuple[str, ...]:
+def cells(choice: LevelChoice) -> tuple[str, ...]:
     """One line of the table of choices."""
     by = f"stage {choice.stage}" if choice.stage else "–"
     new = choice.new if choice.new != choice.current else f"{choice.new} (kept)"
     return (choice.factor, choice.current, new, by, choice.why)
 
 
-def as_data(stages: Sequence[StageRow], chosen: Sequence[Choice]) -> dict[str, Any]:
+def as_data(stages: Sequence[StageRow], chosen: Sequence[LevelChoice]) -> dict[str, Any]:
     """For the JSON document; nothing for a study without stages."""
     if not stages:
         return {}
@@ -123,7 +123,7 @@ def as_data(stages: Sequence[StageRow], chosen: Sequence[Choice]) -> dict[str, A
     }
 
 
-def blocks(stages: Sequence[StageRow], choices: Sequence[Choice]) -> Iterator[Block]:
+def blocks(stages: Sequence[StageRow], choices: Sequence[LevelChoice]) -> Iterator[Block]:
     """What each stage kept and why; at last what is in use against what was chosen."""
     if not stages:
         return

@@ -25,41 +25,41 @@ from iotrial.report import (
 )
 from iotrial.report.blocks import (
     Block,
+    Collapsible,
     Column,
     Contents,
     Document,
     Figure,
     Figures,
-    Fold,
     Heading,
-    Only,
-    Pre,
+    Preformatted,
     Row,
     Section,
-    Span,
+    ShapeOnly,
     Table,
     Text,
+    TextSpan,
 )
-from iotrial.report.charts import Pictures, pictures
+from iotrial.report.charts import ReportCharts, pictures
 from iotrial.report.keepsake import section as keepsake
-from iotrial.report.view import Part, View
+from iotrial.report.view import ReportView, WorkloadView
 from iotrial.units import format_seconds
 
 _LATENCIES = 100
 
 
-def html(view: View, *, folder: str = "") -> str:
+def html(view: ReportView, *, folder: str = "") -> str:
     """The page.  ``folder`` is the way from where it will lie to the results folder, as a relative
     path; empty when it lies in it."""
     return render.html(document(view, pictures(view), folder))
 
 
-def markdown(view: View) -> str:
+def markdown(view: ReportView) -> str:
     """The report without its charts and without the table of all trials."""
-    return render.markdown(document(view, Pictures(tuple(() for _ in view.parts))))
+    return render.markdown(document(view, ReportCharts(tuple(() for _ in view.parts))))
 
 
-def document(view: View, drawn: Pictures, folder: str = "") -> Document:
+def document(view: ReportView, drawn: ReportCharts, folder: str = "") -> Document:
     """All of it.  ``drawn`` are its charts."""
     head, others = words.headline(view.answer)
     asked = view.question or view.study
@@ -78,7 +78,7 @@ def document(view: View, drawn: Pictures, folder: str = "") -> Document:
     )
 
 
-def _sections(view: View, drawn: Pictures, folder: str) -> Iterator[Block]:
+def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Block]:
     recorded = view.terms is words.RUNS
     grids = panels.section(view.panels, drawn.curves)
     leads = panels.leads(view.panels, view.findings)
@@ -108,7 +108,7 @@ def _sections(view: View, drawn: Pictures, folder: str) -> Iterator[Block]:
     yield Section("", tuple(_commands(view, recorded=recorded)), "commands", "Commands")
 
 
-def _first(view: View, drawn: Pictures) -> Iterator[Block]:
+def _first(view: ReportView, drawn: ReportCharts) -> Iterator[Block]:
     """The answer in numbers, and what it rests on."""
     yield from verdicts.table(view)
     yield from staged.blocks(view.stages, view.choices)
@@ -119,7 +119,7 @@ def _first(view: View, drawn: Pictures) -> Iterator[Block]:
     yield from verdicts.terms(view, drawn.note)
 
 
-def _contents(view: View, *, recorded: bool) -> Contents:
+def _contents(view: ReportView, *, recorded: bool) -> Contents:
     places = [("grids", "grids")] if view.panels else []
     places += [(f"w{at}", part.workload) for at, part in enumerate(view.parts, 1)]
     places += [("latencies", "latencies")] if view.latencies else []
@@ -133,20 +133,20 @@ def _contents(view: View, *, recorded: bool) -> Contents:
 
 
 def _part(
-    part: Part, view: View, figures: tuple[Figure, ...], forest: tuple[str, ...]
+    part: WorkloadView, view: ReportView, figures: tuple[Figure, ...], forest: tuple[str, ...]
 ) -> Iterator[Block]:
     """One workload: what it was, its charts, and all that was found beside the verdicts."""
-    load: list[str | Span] = [part.tool]
-    load += [": ", Span(part.options, "code")] if part.options else []
+    load: list[str | TextSpan] = [part.tool]
+    load += [": ", TextSpan(part.options, "code")] if part.options else []
     yield Text(tuple(load), "note")
     for block in verdicts.of_part(part, view):
-        yield Only("markdown", block)
+        yield ShapeOnly("markdown", block)
     if figures:
         yield Figures(figures)
     elif forest:
-        yield Only("html", Pre("\n".join(forest), "forest"))
+        yield ShapeOnly("html", Preformatted("\n".join(forest), "forest"))
     else:
-        yield Only("html", Text("No trial of this workload gave a number to draw."))
+        yield ShapeOnly("html", Text("No trial of this workload gave a number to draw."))
     yield from scaling.blocks(part)
     yield from races.blocks(part)
     yield from effects.blocks(part)
@@ -154,7 +154,7 @@ def _part(
     yield from verdicts.knees_of(part, view)
 
 
-def _latencies(view: View) -> Section:
+def _latencies(view: ReportView) -> Section:
     shown = view.latencies[:_LATENCIES]
     more = (
         f" The first {_LATENCIES} of {len(view.latencies):,}; all are in the report as JSON."
@@ -171,16 +171,16 @@ def _latencies(view: View) -> Section:
     return Section(title, (Text(words.MERGED + more, "note"), table), "latencies")
 
 
-def _commands(view: View, *, recorded: bool) -> Iterator[Block]:
+def _commands(view: ReportView, *, recorded: bool) -> Iterator[Block]:
     if not recorded:
         yield from evidence.commands_blocks(view.commands, view.more_commands)
     if view.study_text:
-        yield Only("html", Heading("The study file", 2 if recorded else 3))
+        yield ShapeOnly("html", Heading("The study file", 2 if recorded else 3))
         digest = f", SHA-256 {view.digest}…" if view.digest else ""
-        yield Fold(f"{view.study}{digest}", (Pre(view.study_text),))
+        yield Collapsible(f"{view.study}{digest}", (Preformatted(view.study_text),))
 
 
-def _foot(view: View) -> str:
+def _foot(view: ReportView) -> str:
     """What was measured, when, and how long it took."""
     said = view.study
     if view.started is not None:

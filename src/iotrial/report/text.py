@@ -20,10 +20,10 @@ from iotrial.model.finding import Verdict
 from iotrial.model.results import Results
 from iotrial.report import ceiling, effects, hosts, knees, panels, races, scaling, staged, words
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.layout import Line, Sheet, paragraphs
+from iotrial.report.layout import TextLine, TextTable, paragraphs
 from iotrial.report.verdicts import averaged
-from iotrial.report.view import Part, View
-from iotrial.report.words import Scale, ruler, scale, strip
+from iotrial.report.view import ReportView, WorkloadView
+from iotrial.report.words import IntervalScale, ruler, scale, strip
 
 _GAP = 3
 """Cells between two columns."""
@@ -55,7 +55,7 @@ class _Room:
     strip: int
 
 
-def verdict_table(view: View) -> RenderableType:
+def verdict_table(view: ReportView) -> RenderableType:
     """The answer, a table of verdicts per workload, what they rest on, and the doubts."""
     return _Report(view)
 
@@ -64,7 +64,7 @@ def verdict_table(view: View) -> RenderableType:
 class _Report:
     """As wide as what it is rendered for."""
 
-    view: View
+    view: ReportView
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console
@@ -73,7 +73,7 @@ class _Report:
         yield from paragraphs(_lines(view, on, room))
 
 
-def _room(view: View, width: int) -> _Room:
+def _room(view: ReportView, width: int) -> _Room:
     """Numbers have what they need; of what is left the levels' names have first, then the strip."""
     rows = [row for part in view.parts for row in part.findings]
     change = max([_CHANGE, *(len(words.numbers(row.finding)) for row in rows)])
@@ -84,7 +84,7 @@ def _room(view: View, width: int) -> _Room:
     return _Room(level, change, n, strip if strip >= _NARROW else 0)
 
 
-def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
+def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[RenderableType]:
     if view.pretended:
         yield Text(words.PRETENDED, style="bold yellow")
     head, others = words.headline(view.answer)
@@ -123,7 +123,7 @@ def _lines(view: View, on: Scale, room: _Room) -> Iterator[RenderableType]:
         yield from _doubt(group, view.terms.one)
 
 
-def _heading(part: Part) -> Text:
+def _heading(part: WorkloadView) -> Text:
     baselines = words.baselines([row.finding for row in part.findings])
     said = [part.metric.title, words.direction(part.metric.higher), f"against {baselines}"]
     said.append(races.could_tell(part))
@@ -131,8 +131,8 @@ def _heading(part: Part) -> Text:
     return heading.append("  " + ", ".join(filter(None, said)), style="not bold")
 
 
-def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
-    table = Sheet(ruled=True, show_header=True)
+def _table(part: WorkloadView, view: ReportView, on: IntervalScale, room: _Room) -> TextTable:
+    table = TextTable(ruled=True, show_header=True)
     table.add_column("level", no_wrap=True, min_width=room.level)
     table.add_column("change in % (interval)", no_wrap=True, min_width=room.change)
     table.add_column("verdict", no_wrap=True, min_width=_VERDICT)
@@ -153,7 +153,7 @@ def _table(part: Part, view: View, on: Scale, room: _Room) -> Sheet:
     return table
 
 
-def _of_grids(view: View) -> Iterator[RenderableType]:
+def _of_grids(view: ReportView) -> Iterator[RenderableType]:
     """Two numeric factors that are crossed: every cell, and the best of them."""
     those = panels.shown(view.panels, panels.SHORT)
     for panel in those:
@@ -162,7 +162,7 @@ def _of_grids(view: View) -> Iterator[RenderableType]:
         about = panel.about + (f"; in {panel.unit}" if panel.unit and not units else "")
         yield Text(panel.title, style="bold").append(f"  {about}", style="not bold")
         corner, *columns = panels.heads(panel)
-        table = Sheet(ruled=few, show_header=True)
+        table = TextTable(ruled=few, show_header=True)
         table.add_column(corner)
         for column in columns:
             table.add_column(column, justify="right", no_wrap=True)
@@ -177,7 +177,7 @@ def _of_grids(view: View) -> Iterator[RenderableType]:
         yield Text()
 
 
-def _needed(part: Part, view: View) -> Iterator[RenderableType]:
+def _needed(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:
     """What each comparison needs that nobody can tell yet."""
     told = [(row, words.needs(row.finding)) for row in part.findings]
     open_ = [f"{view.level(row)}: {needs}" for row, needs in told if needs]
@@ -186,11 +186,11 @@ def _needed(part: Part, view: View) -> Iterator[RenderableType]:
         yield Text(f"and {len(open_) - _MOST} more like these", style="yellow")
 
 
-def _of_factors(part: Part) -> Iterator[RenderableType]:
+def _of_factors(part: WorkloadView) -> Iterator[RenderableType]:
     """Interactions, what explains the variation, and what is best in two things at once."""
     if part.interactions:
         yield Text(effects.counted(part))
-        table = Sheet(ruled=True, show_header=True)
+        table = TextTable(ruled=True, show_header=True)
         table.add_column("interaction", overflow="fold")
         table.add_column("% (interval)", no_wrap=True)
         table.add_column("verdict", no_wrap=True)
@@ -207,14 +207,14 @@ def _of_factors(part: Part) -> Iterator[RenderableType]:
     yield from map(Text, effects.fronts(part))
 
 
-def _ruled(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Sheet:
-    table = Sheet(*head, ruled=True)
+def _ruled(head: Sequence[str], rows: Iterable[Sequence[str]]) -> TextTable:
+    table = TextTable(*head, ruled=True)
     for row in rows:
         table.add_row(*map(Text, row))
     return table
 
 
-def _of_hosts(view: View) -> Iterator[RenderableType]:
+def _of_hosts(view: ReportView) -> Iterator[RenderableType]:
     """What each host of several contributed."""
     if not view.hosts:
         return
@@ -223,7 +223,7 @@ def _of_hosts(view: View) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _of_blocks(view: View) -> Iterator[RenderableType]:
+def _of_blocks(view: ReportView) -> Iterator[RenderableType]:
     """Where each block ran, where they are spread over hosts."""
     if not view.block_hosts:
         return
@@ -232,17 +232,17 @@ def _of_blocks(view: View) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _of_stages(view: View) -> Iterator[RenderableType]:
+def _of_stages(view: ReportView) -> Iterator[RenderableType]:
     """What each stage kept and why; at last what is in use against what was chosen."""
     if not view.stages:
         return
     yield Text("Stages", style="bold")
     for row in view.stages:
         yield Text(f"{row.number}  {row.title}: {row.done}")
-        yield from (Line(line, 3) for line in row.lines)
+        yield from (TextLine(line, 3) for line in row.lines)
     yield Text()
     yield Text("Current against new", style="bold")
-    table = Sheet(*staged.CHOICE, ruled=True)
+    table = TextTable(*staged.CHOICE, ruled=True)
     for choice in view.choices:
         style = "bold" if choice.new != choice.current else ""
         table.add_row(*(Text(cell, style=style) for cell in staged.cells(choice)))
@@ -250,23 +250,23 @@ def _of_stages(view: View) -> Iterator[RenderableType]:
     yield Text()
 
 
-def _of_ceiling(view: View) -> Iterator[RenderableType]:
+def _of_ceiling(view: ReportView) -> Iterator[RenderableType]:
     """The latency-against-load curve of a search for the highest value."""
     if not view.ceiling or not view.ceiling.points:
         return
     yield Text("Latency against load", style="bold")
-    table = Sheet(*ceiling.HEAD, ruled=True)
+    table = TextTable(*ceiling.HEAD, ruled=True)
     for row in ceiling.rows(view.ceiling):
         table.add_row(*(Text(cell, style="bold" if row[-1] else "") for cell in row))
     yield table
     yield Text()
 
 
-def _race(part: Part) -> Iterator[RenderableType]:
+def _race(part: WorkloadView) -> Iterator[RenderableType]:
     """Who went when, and with how many trials."""
     if part.race is None or not part.race.looks:
         return
-    table = Sheet(ruled=True, show_header=True)
+    table = TextTable(ruled=True, show_header=True)
     for head in races.HEADS:
         number = head in {"after block", "trials"}
         table.add_column(
@@ -281,7 +281,7 @@ def _race(part: Part) -> Iterator[RenderableType]:
     yield table
 
 
-def _scaling(part: Part) -> Iterator[RenderableType]:
+def _scaling(part: WorkloadView) -> Iterator[RenderableType]:
     """Each step of a factor that counts, and what was seen then."""
     if not part.scaling:
         return
@@ -289,7 +289,7 @@ def _scaling(part: Part) -> Iterator[RenderableType]:
     yield _ruled(scaling.HEAD, map(scaling.cells, part.scaling))
 
 
-def _of_borne(view: View) -> Iterator[RenderableType]:
+def _of_borne(view: ReportView) -> Iterator[RenderableType]:
     """What CPUs, links, adapters, devices and paths bore."""
     for borne in view.borne:
         head = Text("Where the load went", style="bold")
@@ -300,7 +300,7 @@ def _of_borne(view: View) -> Iterator[RenderableType]:
         yield Text()
 
 
-def _guardrails(part: Part) -> Iterator[RenderableType]:
+def _guardrails(part: WorkloadView) -> Iterator[RenderableType]:
     for row in part.guardrails:
         yield Text(_guardrail(row))
 
@@ -313,7 +313,7 @@ def _guardrail(row: VerdictRow) -> str:
     return "; ".join(filter(None, (said, words.needs(finding))))
 
 
-def _terms(view: View) -> str:
+def _terms(view: ReportView) -> str:
     counts = view.counts
     trials = [f"{words.count(counts.valid, view.terms.one)} count"]
     trials += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
@@ -326,7 +326,7 @@ def _doubt(group: DoubtGroup, one: str) -> Iterator[RenderableType]:
     mark = " does not count" if group.invalid else ""
     head = Text("doubt ", style="yellow").append(group.check, style="bold")
     yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))
-    yield Line(f"→ {group.advice}", 2)
+    yield TextLine(f"→ {group.advice}", 2)
 
 
 # -- in brief -------------------------------------------------------------------------------------
@@ -339,12 +339,12 @@ _GROUPS: tuple[tuple[Verdict, str], ...] = (
 )
 
 
-def brief(view: View) -> RenderableType:
+def brief(view: ReportView) -> RenderableType:
     """The findings of all workloads by their verdict, within 80 columns."""
     return Group(*paragraphs(_brief_lines(view)))
 
 
-def _brief_lines(view: View) -> Iterator[RenderableType]:
+def _brief_lines(view: ReportView) -> Iterator[RenderableType]:
     rows = list(_rows(view))
     on = scale((row.finding for _, row in rows), view.margin, _STRIP)
     if view.pretended:
@@ -366,7 +366,7 @@ def _brief_lines(view: View) -> Iterator[RenderableType]:
     )
 
 
-def _rows(view: View) -> Iterator[tuple[str, VerdictRow]]:
+def _rows(view: ReportView) -> Iterator[tuple[str, VerdictRow]]:
     """Each comparison once: of a race that its baseline does not lead, both ways are findings."""
     for part in view.parts:
         seen: set[frozenset[str]] = set()
@@ -377,7 +377,7 @@ def _rows(view: View) -> Iterator[tuple[str, VerdictRow]]:
             seen.add(pair)
 
 
-def _brief_table(rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
+def _brief_table(rows: Sequence[tuple[str, VerdictRow]], on: IntervalScale) -> Table:
     """One table for all, so that the columns of all groups are alike."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
     for title in ("load", "setting", "change in % (interval)"):
@@ -396,7 +396,7 @@ def _brief_table(rows: Sequence[tuple[str, VerdictRow]], on: Scale) -> Table:
     return table
 
 
-def _measured(view: View) -> Iterator[str]:
+def _measured(view: ReportView) -> Iterator[str]:
     """``sequential: read bandwidth, more is better, against as found``."""
     for part in view.parts:
         if part.findings:

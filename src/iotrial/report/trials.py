@@ -30,8 +30,8 @@ from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.report import words
-from iotrial.report.blocks import Only, Ready, Section, Text
-from iotrial.report.view import Number, TrialRow
+from iotrial.report.blocks import PrebuiltMarkup, Section, ShapeOnly, Text
+from iotrial.report.view import LinkedNumber, TrialView
 from iotrial.report.words import visible
 from iotrial.units import format_seconds, format_value
 
@@ -41,24 +41,24 @@ _OPEN = 300
 """Trials up to which the table is unfolded."""
 
 
-def section(rows: Sequence[TrialRow], terms: words.Terms, folder: str = "") -> Only:
+def section(rows: Sequence[TrialView], terms: words.Wording, folder: str = "") -> ShapeOnly:
     """``folder`` is the way from the page to the results folder ('': it lies there)."""
     prefix = f"{quote(folder.rstrip('/'))}/" if folder else ""
     note = (
         f"{terms.order} Each number links to the raw file it came from; the links work where this"
         " page lies in its results folder."
     )
-    table = Ready(_table(rows, terms, prefix))
-    return Only("html", Section(f"Every {terms.one}", (Text(note, "note"), table), "trials"))
+    table = PrebuiltMarkup(_table(rows, terms, prefix))
+    return ShapeOnly("html", Section(f"Every {terms.one}", (Text(note, "note"), table), "trials"))
 
 
-def anchors(rows: Sequence[TrialRow]) -> Callable[[str], str]:
+def anchors(rows: Sequence[TrialView]) -> Callable[[str], str]:
     """The place of a trial on the page, by the name of its folder."""
     numbers = {row.name: row.number for row in rows}
     return lambda name: f"t{numbers[name]}" if name in numbers else "trials"
 
 
-def _table(rows: Sequence[TrialRow], terms: words.Terms, prefix: str) -> Markup:
+def _table(rows: Sequence[TrialView], terms: words.Wording, prefix: str) -> Markup:
     targets = len({row.target for row in rows}) > 1
     heads = [("no.", "n"), ("at", "n"), ("workload", ""), ("treatment", "")]
     heads += [("target", "")] if targets else []
@@ -85,7 +85,7 @@ def _table(rows: Sequence[TrialRow], terms: words.Terms, prefix: str) -> Markup:
     )
 
 
-def _line(row: TrialRow, prefix: str, target: str) -> str:
+def _line(row: TrialView, prefix: str, target: str) -> str:
     again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
     doubts = _cell(", ".join(row.doubts))
     where = f" on {escape(row.host)}" if row.host else ""
@@ -111,7 +111,7 @@ def _cell(text: str) -> str:
     return f"<td>{escape(text)}"
 
 
-def _linked(number: Number, prefix: str) -> str:
+def _linked(number: LinkedNumber, prefix: str) -> str:
     if number.value is None:
         return "<td class=n data-s>–"
     said = escape(format_value(number.value, number.unit))
@@ -129,7 +129,7 @@ PRETENDED = ("pretended",)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TrialTableRow:
     """``labels`` are the treatment's, a factor each; None where the factor does not apply.
     ``value`` is in ``unit``, a base unit; None where nothing was measured.  ``censored`` says on
     which side of the value the truth lies.  ``started`` is seconds since the epoch, None if
@@ -177,7 +177,7 @@ def columns(results: Results) -> tuple[str, ...]:
     return (*BEFORE, *names, *AFTER, *(PRETENDED if results.pretended else ()))
 
 
-def rows(results: Results) -> Iterator[Row]:
+def rows(results: Results) -> Iterator[TrialTableRow]:
     """Every row, in the order of execution."""
     names = factors(results)
     for record in results.records:
@@ -186,9 +186,9 @@ def rows(results: Results) -> Iterator[Row]:
             yield _row(record, measurement, names)
 
 
-def _row(record: TrialRecord, measured: Measurement, names: tuple[str, ...]) -> Row:
+def _row(record: TrialRecord, measured: Measurement, names: tuple[str, ...]) -> TrialTableRow:
     trial, of = record.trial, labels_of(record.trial)
-    return Row(
+    return TrialTableRow(
         trial=visible(trial.folder),
         block=trial.block,
         workload=visible(trial.workload),
@@ -323,7 +323,7 @@ def parquet(results: Results) -> bytes:
     return into.getvalue()
 
 
-def _labels(results: Results, made: list[Row]) -> dict[str, list[str | None]]:
+def _labels(results: Results, made: list[TrialTableRow]) -> dict[str, list[str | None]]:
     names = columns(results)[len(BEFORE) :]
     shown = names[: len(factors(results))]
     return {name: [row.labels[place] for row in made] for place, name in enumerate(shown)}

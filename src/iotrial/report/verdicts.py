@@ -11,21 +11,21 @@ from iotrial.model.finding import Finding
 from iotrial.report import knees, panels, races, words
 from iotrial.report.blocks import (
     Block,
+    Collapsible,
     Column,
-    Fold,
-    Group,
     Heading,
-    Only,
     Picture,
     Row,
-    Span,
+    RowGroup,
+    ShapeOnly,
     Table,
     Text,
+    TextSpan,
     Words,
     sentence,
 )
-from iotrial.report.view import Part, View
-from iotrial.report.words import Scale, scale, strip
+from iotrial.report.view import ReportView, WorkloadView
+from iotrial.report.words import IntervalScale, scale, strip
 from iotrial.units import format_change, format_value
 
 STRIP = 180  # pixels
@@ -34,15 +34,15 @@ _HEAD = ("level", "verdict", "change (interval)", "", "baseline", "this level")
 _LOOKS = ("", "", "", "strip", "n", "n", "n")
 
 
-def table(view: View) -> Iterator[Block]:
+def table(view: ReportView) -> Iterator[Block]:
     """One table of all workloads."""
     if not any(part.findings for part in view.parts):
         yield Text("There are no findings: not enough trials are valid to compare anything.")
         return
-    yield Only("html", _table(view, view.parts, view.terms.counted, "Verdict table"))
+    yield ShapeOnly("html", _table(view, view.parts, view.terms.counted, "Verdict table"))
 
 
-def of_part(part: Part, view: View) -> Iterator[Block]:
+def of_part(part: WorkloadView, view: ReportView) -> Iterator[Block]:
     """The same of one workload, where a shape has a table for each."""
     if part.findings:
         yield Text(f"{_about(part)}.")
@@ -51,11 +51,11 @@ def of_part(part: Part, view: View) -> Iterator[Block]:
         yield _table(view, (part,), view.terms.counted, f"Verdicts of {part.workload}")
 
 
-def _table(view: View, parts: Sequence[Part], counted: str, about: str) -> Table:
+def _table(view: ReportView, parts: Sequence[WorkloadView], counted: str, about: str) -> Table:
     """Of several workloads, each is a group."""
     found = [finding for finding in view.findings if finding.primary]
     on = scale(found, view.margin, STRIP), scale(view.findings, view.margin, _CELLS)
-    rows: list[Row | Group] = []
+    rows: list[Row | RowGroup] = []
     for part in parts:
         if (part.findings and len(parts) != 1) or parts is view.parts:
             rows += [_group(part, view)] if part.findings else []
@@ -65,19 +65,21 @@ def _table(view: View, parts: Sequence[Part], counted: str, about: str) -> Table
     return Table(head, tuple(rows), about)
 
 
-def _group(part: Part, view: View) -> Group:
+def _group(part: WorkloadView, view: ReportView) -> RowGroup:
     said = (_about(part), averaged(part, view))
-    return Group((part.workload, Span("; ".join(filter(None, said)), "small")))
+    return RowGroup((part.workload, TextSpan("; ".join(filter(None, said)), "small")))
 
 
-def _about(part: Part) -> str:
+def _about(part: WorkloadView) -> str:
     """``read IOPS, more is better; against none; could tell from 1.2 %``."""
     metric = ", ".join(filter(None, (part.metric.title, words.direction(part.metric.higher))))
     against = f"against {words.baselines([row.finding for row in part.findings])}"
     return "; ".join(filter(None, (metric, against, races.could_tell(part))))
 
 
-def _row(row: VerdictRow, view: View, on: tuple[Scale, Scale]) -> tuple[Words, ...]:
+def _row(
+    row: VerdictRow, view: ReportView, on: tuple[IntervalScale, IntervalScale]
+) -> tuple[Words, ...]:
     finding, unit = row.finding, row.metric.unit
     drawn, written = on
     return (
@@ -93,15 +95,15 @@ def _row(row: VerdictRow, view: View, on: tuple[Scale, Scale]) -> tuple[Words, .
 def told(finding: Finding) -> tuple[Words, Words]:
     """The verdict, with what would tell it where nobody can; and the change with its interval."""
     needs = words.needs(finding)
-    verdict = Span(words.VERDICTS[finding.verdict], f"verdict {finding.verdict}")
-    interval = Span(f"({words.interval(finding)})", "k")
+    verdict = TextSpan(words.VERDICTS[finding.verdict], f"verdict {finding.verdict}")
+    interval = TextSpan(f"({words.interval(finding)})", "k")
     return (
-        (verdict, Span(needs, "small")) if needs else verdict,
+        (verdict, TextSpan(needs, "small")) if needs else verdict,
         (f"{format_change(finding.ratio)} ", interval),
     )
 
 
-def guardrails(part: Part, view: View) -> Iterator[Block]:
+def guardrails(part: WorkloadView, view: ReportView) -> Iterator[Block]:
     """What must not suffer."""
     if not part.guardrails:
         return
@@ -128,36 +130,38 @@ def _held(row: VerdictRow) -> tuple[str, str]:
     return words.guard(row.finding, row.tolerated), words.needs(row.finding)
 
 
-def knees_of(part: Part, view: View) -> Iterator[Block]:
+def knees_of(part: WorkloadView, view: ReportView) -> Iterator[Block]:
     """Where more of an ordered factor gives no more; a page draws it."""
     for line in knees.lines(part, view.margin):
-        yield Only("markdown", Text(sentence(line)))
+        yield ShapeOnly("markdown", Text(sentence(line)))
 
 
-def terms(view: View, note: str) -> Iterator[Block]:
+def terms(view: ReportView, note: str) -> Iterator[Block]:
     """What the numbers mean and rest on.  ``note`` says what the page lacks ('': nothing)."""
     parts = [part for part in view.parts if part.findings]
     shaded = f"Shaded: changes under {words.share(view.margin)}, which do not matter. "
     could = "“Could tell from”: the smallest difference these trials would have shown."
     able = any(races.could_tell(part).startswith("could") for part in view.parts)
     said = (shaded if parts else "") + (could if able else "")
-    yield Only("html", Text(said.strip(), "note"))
+    yield ShapeOnly("html", Text(said.strip(), "note"))
     if note:
-        yield Only("html", Text(note, "note"))
-    done: list[str | Span] = [words.done(view.counts, view.terms.one)]
+        yield ShapeOnly("html", Text(note, "note"))
+    done: list[str | TextSpan] = [words.done(view.counts, view.terms.one)]
     if view.doubt_groups:
         many = words.count(len(view.doubt_groups), "doubt")
-        done += [" ", Span(many, href="#doubts"), " to read before believing this."]
+        done += [" ", TextSpan(many, href="#doubts"), " to read before believing this."]
     if view.tools:
         done.append(f" Measured with {', '.join(view.tools)}.")
     yield Text(tuple(done), "note")
     if view.method:
         method = Text(view.method, "note")
-        yield Only("html", Fold(Span("How the intervals were made", "note"), (method,)))
-        yield Only("markdown", method)
+        yield ShapeOnly(
+            "html", Collapsible(TextSpan("How the intervals were made", "note"), (method,))
+        )
+        yield ShapeOnly("markdown", method)
 
 
-def averaged(part: Part, view: View) -> str:
+def averaged(part: WorkloadView, view: ReportView) -> str:
     """What to think of averaged effects that grids contradict."""
     factors = [row.finding.factor for row in part.findings]
     return panels.averaged(view.panels, part.workload, factors)
@@ -167,7 +171,7 @@ def number(value: float | None, unit: str) -> str:
     return "–" if value is None else format_value(value, unit)
 
 
-def verdict_strip(row: VerdictRow, on: Scale, margin: float) -> Markup:
+def verdict_strip(row: VerdictRow, on: IntervalScale, margin: float) -> Markup:
     """The interval beside its numbers, drawn with the sheet's colours; all strips on one scale."""
     finding = row.finding
     ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]

@@ -13,16 +13,16 @@ from urllib.parse import quote
 
 from iotrial.judgement import Judged
 from iotrial.judgement import parts as judgement
-from iotrial.judgement.judged import Counts
+from iotrial.judgement.judged import TrialCounts
 from iotrial.judgement.parts import VerdictRow, metric_named
-from iotrial.judgement.utilisation import Borne, HostRow
-from iotrial.model.finding import Ceiling, Choice, Finding
+from iotrial.judgement.utilisation import HostUtilisation, Utilisation
+from iotrial.model.finding import Ceiling, Finding, LevelChoice
 from iotrial.model.measurement import Metric
-from iotrial.model.results import ORIGINALS, Latency, Results
+from iotrial.model.results import ORIGINALS, LatencyDistribution, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
 from iotrial.report.blocks import Section
-from iotrial.report.keepsake import Keepsake, keepsake
+from iotrial.report.keepsake import KeepSummary, keepsake
 from iotrial.report.panels import Panel, panels
 from iotrial.report.sections import added
 from iotrial.report.series import Series, series
@@ -31,7 +31,7 @@ from iotrial.stats.host_effects import HostEffect
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class LinkedNumber:
     """A value in a base unit (None: not measured) and the link to the raw file it came from."""
 
     value: float | None
@@ -40,7 +40,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialRow:
+class TrialView:
     """One trial of the table.  Links are relative to the folder that holds ``trials/`` and
     percent-encoded, as are ``folder`` and, below it, ``parts``: the folders of the loads that were
     one trial, none where it was one.  ``name`` is the folder's name to look at.  ``source`` is the
@@ -55,8 +55,8 @@ class TrialRow:
     attempt: int
     seconds: float
     state: str
-    response: Number
-    p99: Number
+    response: LinkedNumber
+    p99: LinkedNumber
     name: str
     folder: str
     doubts: tuple[str, ...]
@@ -67,7 +67,7 @@ class TrialRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part(judgement.Part):
+class WorkloadView(judgement.WorkloadFindings):
     """A part of the judgement with what is drawn of it.  ``workload`` is what it is called."""
 
     tool: str
@@ -76,7 +76,7 @@ class Part(judgement.Part):
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class ReportView:
     """Everything a report says.  ``margin`` and ``confidence`` are fractions; ``started`` is
     seconds since the epoch (None: nothing was done), ``seconds`` from the first trial's start to
     the last one's end.  ``pretended``: the numbers are made up, which every shape says first."""
@@ -88,31 +88,31 @@ class View:
     margin: float
     confidence: float
     blocks: int
-    parts: tuple[Part, ...]
-    counts: Counts
-    trials: tuple[TrialRow, ...]
+    parts: tuple[WorkloadView, ...]
+    counts: TrialCounts
+    trials: tuple[TrialView, ...]
     doubts: tuple[Doubt, ...]
     failures: tuple[Doubt, ...]
     doubt_groups: tuple[evidence.DoubtGroup, ...]
-    machines: tuple[evidence.Machine, ...]
+    machines: tuple[evidence.HostFacts, ...]
     tools: tuple[str, ...]
-    settings: evidence.Settings
-    commands: tuple[evidence.Command, ...]
+    settings: evidence.ObservedSettings
+    commands: tuple[evidence.RecordedCommand, ...]
     more_commands: int
     study_text: str
     digest: str
     started: float | None
     seconds: float
     pretended: bool = False
-    terms: words.Terms = words.TRIALS
-    latencies: tuple[Latency, ...] = ()
+    terms: words.Wording = words.TRIALS
+    latencies: tuple[LatencyDistribution, ...] = ()
     stages: tuple[staged.StageRow, ...] = ()
-    choices: tuple[Choice, ...] = ()
-    kept: Keepsake | None = None
+    choices: tuple[LevelChoice, ...] = ()
+    kept: KeepSummary | None = None
     ceiling: Ceiling | None = None
-    hosts: tuple[HostRow, ...] = ()
+    hosts: tuple[HostUtilisation, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
-    borne: tuple[Borne, ...] = ()
+    borne: tuple[Utilisation, ...] = ()
     panels: tuple[Panel, ...] = ()
     added: tuple[Section, ...] = ()
 
@@ -129,7 +129,7 @@ class View:
         return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
-def view(judged: Judged) -> View:
+def view(judged: Judged) -> ReportView:
     """Everything a report says of what results came to."""
     results, comparison = judged.results, judged.comparison
     study = results.study
@@ -137,7 +137,7 @@ def view(judged: Judged) -> View:
     commands, more = evidence.commands(results)
     started = min((r.started for r in results.records if r.started > 0), default=None)
     ended = max((record.started + record.seconds for record in results.records), default=0.0)
-    return View(
+    return ReportView(
         study=visible(study.name),
         question=visible(comparison.question or study.question),
         answer=answer(judged),
@@ -180,7 +180,7 @@ def answer(judged: Judged) -> str:
     return visible(judged.comparison.recommendation) or "There is no answer yet."
 
 
-def named(part: judgement.Part) -> judgement.Part:
+def named(part: judgement.WorkloadFindings) -> judgement.WorkloadFindings:
     """A part whose names are fit to look at; that of a stage says which."""
     stage = f"stage {part.stage}: " if part.stage else ""
     return replace(
@@ -193,13 +193,13 @@ def named(part: judgement.Part) -> judgement.Part:
     )
 
 
-def _drawn(judged: Judged, part: judgement.Part) -> Part:
+def _drawn(judged: Judged, part: judgement.WorkloadFindings) -> WorkloadView:
     results = judged.results
     if part.stage:
         stages = judged.comparison.stages
         results = next(each.results for each in stages if each.stage.number == part.stage)
     told = named(part)
-    return Part(
+    return WorkloadView(
         **{field.name: getattr(told, field.name) for field in fields(told)},
         tool=visible(part.load.tool),
         options=visible(" ".join(f"{name}={value}" for name, value in part.load.options)),
@@ -223,7 +223,7 @@ def _shown(row: VerdictRow) -> VerdictRow:
     return replace(row, finding=finding, metric=_shown_metric(row.metric))
 
 
-def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialRow, ...]:
+def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialView, ...]:
     start = min((record.started for record in results.records), default=0.0)
     metrics = {
         workload: metric_named(name, results.study.metrics) for workload, name in responses.items()
@@ -242,13 +242,13 @@ def _latency(record: TrialRecord, response: str) -> str:
     return max(every, key=lambda m: (m.metric == own, m.value)).metric if every else own
 
 
-def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
+def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialView:
     trial = record.trial
     folder = quote(os.fsencode(trial.folder), safe="")
     latency = _latency(record, response.name)
     checks = [visible(doubt.check) for doubt in record.doubts]
     origin, line = _parted(record.source)
-    return TrialRow(
+    return TrialView(
         number=trial.number,
         workload=visible(trial.workload),
         treatment=visible(treatment_text(trial.treatment)),
@@ -269,12 +269,12 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialRow:
     )
 
 
-def _number(record: TrialRecord, name: str, unit: str, folder: str) -> Number:
+def _number(record: TrialRecord, name: str, unit: str, folder: str) -> LinkedNumber:
     for found in record.measurements:
         if found.metric == name and found.job == "all" and not found.censored:
             origin, _ = _parted(record.source)
-            return Number(found.value, unit, _original(origin) or _raw(folder, found.raw))
-    return Number(None, unit)
+            return LinkedNumber(found.value, unit, _original(origin) or _raw(folder, found.raw))
+    return LinkedNumber(None, unit)
 
 
 def _parted(text: str) -> tuple[str, str]:

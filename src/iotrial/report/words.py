@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from iotrial.model.finding import Finding, Verdict
-from iotrial.model.results import Latency
+from iotrial.model.results import LatencyDistribution
 from iotrial.model.trial import treatment_text
 from iotrial.units import ABSURD, format_change, format_seconds, format_wait
 
 if TYPE_CHECKING:
-    from iotrial.judgement.judged import Counts
+    from iotrial.judgement.judged import TrialCounts
 
 
 _TURNS = frozenset(map(chr, (0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))))
@@ -56,7 +56,7 @@ def visible_lines(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class Wording:
     """What is called how: ``one`` of what was measured, what a finding's ``n`` counts, what the
     number of a repeat is called, and in which order they are listed."""
 
@@ -66,8 +66,8 @@ class Terms:
     order: str
 
 
-TRIALS = Terms("trial", "blocks", "block", "In the order they were done.")
-RUNS = Terms("run", "pairs", "repeat", "In the order of their files.")
+TRIALS = Wording("trial", "blocks", "block", "In the order they were done.")
+RUNS = Wording("run", "pairs", "repeat", "In the order of their files.")
 """Of imported results: nobody planned them, and there are no blocks."""
 VERDICTS: dict[Verdict, str] = {
     "better": "better",
@@ -189,7 +189,7 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
-def done(counts: Counts, one: str) -> str:
+def done(counts: TrialCounts, one: str) -> str:
     """``58 of 60 trials count, 2 INVALID.``"""
     every = counts.valid + counts.invalid + counts.failed
     parts = [f"{counts.valid:,} of {count(every, one)} count"]
@@ -214,13 +214,13 @@ MERGED = (
 )
 
 
-def latency_heads(latencies: Sequence[Latency]) -> tuple[str, ...]:
+def latency_heads(latencies: Sequence[LatencyDistribution]) -> tuple[str, ...]:
     """The heads of a table of them."""
     told = dict.fromkeys(one.p for each in latencies for one in each.percentiles)
     return ("workload", "treatment", "latency", "runs", "I/Os", *(f"p{p:g}" for p in told))
 
 
-def latency_row(each: Latency) -> tuple[str, ...]:
+def latency_row(each: LatencyDistribution) -> tuple[str, ...]:
     """One line of it, as text."""
     values = (("≥ " if one.beyond else "") + format_seconds(one.value) for one in each.percentiles)
     said = (each.workload, treatment_text(each.treatment), each.name)
@@ -246,7 +246,7 @@ _ROOM = 3.0
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class IntervalScale:
     """Ratios from ``low`` to ``high`` (both ends included, 1 between them) on ``width`` cells."""
 
     low: float
@@ -261,7 +261,7 @@ class Scale:
         return min(self.width - 1, max(0, round(self.place(ratio) * (self.width - 1))))
 
 
-def scale(findings: Iterable[Finding], margin: float, width: int) -> Scale:
+def scale(findings: Iterable[Finding], margin: float, width: int) -> IntervalScale:
     """One scale that holds every ratio, the baseline and the margin around it, and of every
     interval as much as leaves the others readable."""
     middles, ends = [1 - margin, 1 + margin], []
@@ -273,10 +273,10 @@ def scale(findings: Iterable[Finding], margin: float, width: int) -> Scale:
     room = _ROOM * (most - least)
     low = min([least, *(max(end, least - room) for end in ends)])
     high = max([most, *(min(end, most + room) for end in ends)])
-    return Scale(low, high if high > low else low + 0.02, width)
+    return IntervalScale(low, high if high > low else low + 0.02, width)
 
 
-def strip(finding: Finding, on: Scale) -> str:
+def strip(finding: Finding, on: IntervalScale) -> str:
     """``finding`` on the scale ``on``: exactly ``on.width`` characters."""
     cells = [" "] * on.width
     zero = on.cell(1.0)
@@ -293,7 +293,7 @@ def strip(finding: Finding, on: Scale) -> str:
     return "".join(cells)
 
 
-def ruler(on: Scale) -> str:
+def ruler(on: IntervalScale) -> str:
     """The scale's ends in %, with 0 above the baseline where there is room for it."""
     left, right = bare(on.low), f"{bare(on.high)} %"
     cells = list(left + " " * max(1, on.width - len(left) - len(right)) + right)[: on.width]

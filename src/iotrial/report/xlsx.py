@@ -37,9 +37,9 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.report import words
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.grids import Block, Cell, Sheet, sheets
+from iotrial.report.grids import HeatmapBlock, HeatmapCell, HeatmapSheet, sheets
 from iotrial.report.trials import PRETENDED, factors, labels_of, source
-from iotrial.report.view import View
+from iotrial.report.view import ReportView
 from iotrial.report.words import visible
 from iotrial.report.xlsx_cells import (
     BOLD,
@@ -48,7 +48,7 @@ from iotrial.report.xlsx_cells import (
     QUIET,
     TIME,
     TITLE,
-    Drawn,
+    ChartData,
     beside,
     bounded,
     chart,
@@ -74,7 +74,7 @@ _FIRST_COLUMN, _COLUMN = 22, 12  # characters
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class NumberFormat:
     """How the numbers of a sheet are shown: divided by ``divisor``, in ``unit``."""
 
     divisor: float
@@ -82,19 +82,19 @@ class Measure:
     shown: str
 
 
-def measure(grid: Sheet) -> Measure:
+def measure(grid: HeatmapSheet) -> NumberFormat:
     """One unit for the whole sheet, so that its blocks can be compared."""
     means = [cell.mean for block in grid.blocks for cell in block.cells.values()]
-    return Measure(*scale(means, visible(grid.metric.unit)))
+    return NumberFormat(*scale(means, visible(grid.metric.unit)))
 
 
-def title(grid: Sheet) -> str:
+def title(grid: HeatmapSheet) -> str:
     """``oltp: read bandwidth``; a workload that is called as its operation is not said twice."""
     workload, metric = visible(grid.workload), _metric(grid)
     return metric if metric.startswith(f"{workload} ") else f"{workload}: {metric}"
 
 
-def _metric(grid: Sheet) -> str:
+def _metric(grid: HeatmapSheet) -> str:
     return visible(grid.metric.title or grid.metric.name)
 
 
@@ -102,7 +102,7 @@ def _in(said: str, unit: str) -> str:
     return f"{said} ({visible(unit)})" if unit else said
 
 
-def _grid_sheet(sheet: Any, grid: Sheet, *, pretended: bool = False) -> None:  # noqa: ANN401 (openpyxl has no types)
+def _grid_sheet(sheet: Any, grid: HeatmapSheet, *, pretended: bool = False) -> None:  # noqa: ANN401 (openpyxl has no types)
     """Write the whole sheet; its title says where its numbers are ``pretended``."""
     by = measure(grid)
     widest = max(len(block.across) for block in grid.blocks)
@@ -126,7 +126,7 @@ def _grid_sheet(sheet: Any, grid: Sheet, *, pretended: bool = False) -> None:  #
         row += len(lines) + 1
 
 
-def _opening(grid: Sheet, by: Measure) -> Iterator[tuple[str, Any]]:
+def _opening(grid: HeatmapSheet, by: NumberFormat) -> Iterator[tuple[str, Any]]:
     """Exactly the lines above the first block."""
     yield f"{_in(title(grid), by.unit)}, {grid.mean} means", TITLE
     said = [words.direction(grid.metric.higher)]
@@ -140,7 +140,7 @@ def _opening(grid: Sheet, by: Measure) -> Iterator[tuple[str, Any]]:
     yield "", None
 
 
-def _ways(grid: Sheet) -> Iterator[tuple[str, str]]:
+def _ways(grid: HeatmapSheet) -> Iterator[tuple[str, str]]:
     if grid.down:
         yield grid.down, "down"
     if grid.across:
@@ -151,7 +151,12 @@ def _treatment(treatment: Treatment) -> str:
     return ", ".join(f"{visible(name)}={visible(level) or '–'}" for name, level in treatment)
 
 
-def _grid_lines(sheet: Any, grid: Sheet, block: Block, by: Measure) -> Iterator[list[Any]]:  # noqa: ANN401
+def _grid_lines(
+    sheet: Any,  # noqa: ANN401
+    grid: HeatmapSheet,
+    block: HeatmapBlock,
+    by: NumberFormat,
+) -> Iterator[list[Any]]:
     """The block's title, its line of labels, and a line for each level down."""
     counts = sorted({cell.n for cell in block.cells.values()})
     even = len(counts) == 1
@@ -175,7 +180,7 @@ def _grid_lines(sheet: Any, grid: Sheet, block: Block, by: Measure) -> Iterator[
         yield line
 
 
-def _mean(cell: Cell | None, by: Measure) -> float | None:
+def _mean(cell: HeatmapCell | None, by: NumberFormat) -> float | None:
     return None if cell is None else cell.mean / by.divisor
 
 
@@ -187,11 +192,11 @@ def _cell(column: int, row: int) -> str:
     return f"{get_column_letter(column)}{row}"
 
 
-def _chart(name: str, grid: Sheet, block: Block, by: Measure, row: int) -> Any:  # noqa: ANN401
+def _chart(name: str, grid: HeatmapSheet, block: HeatmapBlock, by: NumberFormat, row: int) -> Any:  # noqa: ANN401
     cells = [[block.cells.get((down, across)) for across in block.across] for down in block.down]
     unit = by.unit
     across = tuple(visible(each) for each in block.across)
-    drawn = Drawn(
+    drawn = ChartData(
         name,
         row + 2,
         2,
@@ -228,8 +233,8 @@ _SIDE = dict.fromkeys(("change", "low", "high", "n", "this level", "baseline"), 
 
 def _answer_sheet(
     sheet: Any,  # noqa: ANN401 (openpyxl has no types)
-    view: View,
-    grids: Sequence[tuple[str, Sheet]],
+    view: ReportView,
+    grids: Sequence[tuple[str, HeatmapSheet]],
     left_out: int,
 ) -> None:
     """Write the whole sheet.  ``grids`` are the sheets that follow, by name; ``left_out`` how
@@ -270,7 +275,7 @@ def _spread(sheet: Any, row: _Wide, place: int) -> None:  # noqa: ANN401
     sheet.append(cells)
 
 
-def _lines(sheet: Any, view: View) -> Iterator[list[Any] | _Wide]:  # noqa: ANN401
+def _lines(sheet: Any, view: ReportView) -> Iterator[list[Any] | _Wide]:  # noqa: ANN401
     answer, others = words.headline(view.answer)
     if view.pretended:
         yield [text(sheet, words.PRETENDED, TITLE)]
@@ -349,7 +354,7 @@ def _prose(sentences: Iterable[str]) -> Iterator[_Wide]:
     return (_Wide((sentence,), _WHOLE) for sentence in sentences)
 
 
-def _method(view: View) -> Iterator[str]:
+def _method(view: ReportView) -> Iterator[str]:
     counts = view.counts
     yield (
         f"{words.count(counts.planned, view.terms.one)} planned: {counts.valid:,} valid, "
@@ -364,7 +369,7 @@ def _method(view: View) -> Iterator[str]:
     yield from words.sentences(view.method)
 
 
-def _contents(sheet: Any, grids: Sequence[tuple[str, Sheet]], left_out: int) -> None:  # noqa: ANN401
+def _contents(sheet: Any, grids: Sequence[tuple[str, HeatmapSheet]], left_out: int) -> None:  # noqa: ANN401
     sheet.append([text(sheet, "Sheets", BOLD)])
     sheet.append([head(sheet, each) for each in ("sheet", "workload", "metric", "unit", "tables")])
     for name, grid in grids:
@@ -488,7 +493,7 @@ SHEETS = 150
 _ANSWER, _TRIALS = "Answer", "Trials"
 
 
-def xlsx(view: View, results: Results) -> bytes:
+def xlsx(view: ReportView, results: Results) -> bytes:
     """The whole workbook."""
     book = Workbook(write_only=True)
     book.properties.creator, book.properties.title = "iotrial", view.study or view.question
@@ -515,7 +520,7 @@ def _page(book: Workbook, name: str) -> Any:  # noqa: ANN401 (openpyxl has no ty
     return sheet
 
 
-def _wanted(grids: Sequence[Sheet]) -> list[str]:
+def _wanted(grids: Sequence[HeatmapSheet]) -> list[str]:
     """``randread read.iops``; the workload alone where it has one sheet, the metric alone where
     there is one workload, the operation alone where all are of one quantity: a sheet each."""
     each = Counter(grid.workload for grid in grids)

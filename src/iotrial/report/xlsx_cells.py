@@ -175,7 +175,7 @@ _LARGE, _SMALL = 1100, 900  # hundredths of a point
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class ChartData:
     """What is drawn: ``values[i][j]`` of the label ``down[i]`` and the label ``across[j]`` (None:
     no cell), as they stand in the sheet ``name`` with the first of them at ``row`` and
     ``column``; labels are left of and above them."""
@@ -189,7 +189,7 @@ class Drawn:
     shown: str
 
 
-def chart(drawn: Drawn, title: str, axes: tuple[str, str], *, counts: bool) -> Any:  # noqa: ANN401 (openpyxl has no types)
+def chart(drawn: ChartData, title: str, axes: tuple[str, str], *, counts: bool) -> Any:  # noqa: ANN401 (openpyxl has no types)
     """A chart with a line or a set of bars for each column.  ``axes`` are the titles of the
     axes; ``counts`` says that the labels down are amounts."""
     made = LineChart() if counts else BarChart()
@@ -222,7 +222,7 @@ def _title(said: str) -> Any:  # noqa: ANN401
     return made
 
 
-def _series(drawn: Drawn, place: int) -> Series:
+def _series(drawn: ChartData, place: int) -> Series:
     column = drawn.column + place
     last = drawn.row + len(drawn.down) - 1
     values = [line[place] for line in drawn.values]
@@ -244,7 +244,7 @@ def _series(drawn: Drawn, place: int) -> Series:
     return made
 
 
-def _labels(drawn: Drawn) -> AxDataSource:
+def _labels(drawn: ChartData) -> AxDataSource:
     """Numbers where the cells hold numbers, else texts."""
     last = drawn.row + len(drawn.down) - 1
     where = _area(drawn.name, drawn.column - 1, drawn.row, last)

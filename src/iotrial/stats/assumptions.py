@@ -64,7 +64,7 @@ from scipy.special import ndtr, stdtr
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
-from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, Layout
+from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices
 from iotrial.stats.critical import tails_at
 from iotrial.stats.responses import Responses, mean_ranks, primary_of, primary_responses
 from iotrial.units import format_change, format_noise
@@ -221,7 +221,7 @@ PAIR = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Noisy:
+class _UnequalVariance:
     """``cell`` varies ``times`` as much as the others, by its residuals; ``p`` by chance."""
 
     cell: int
@@ -247,7 +247,7 @@ def noise_doubts(results: Results) -> Iterator[Doubt]:
             )
 
 
-def noisiest(layout: Layout, logs: Floats, seed: int = 1) -> Noisy | None:
+def noisiest(layout: BlockLayout, logs: Floats, seed: int = 1) -> _UnequalVariance | None:
     """The treatment that stands out most, and how likely that is by chance; None where there are
     too few trials to tell, or no noise at all."""
     sizes = np.bincount(layout.block)
@@ -273,13 +273,13 @@ def noisiest(layout: Layout, logs: Floats, seed: int = 1) -> Noisy | None:
     largest = ((by_chance - middle) / scale).max(axis=1)
     p = (1 + int((largest >= away[most]).sum())) / (EXCHANGES + 1)
     others = float(np.median(np.delete(own, most)))
-    return Noisy(int(judged[most]), float(own[most]) / max(others, ARITHMETIC), p)
+    return _UnequalVariance(int(judged[most]), float(own[most]) / max(others, ARITHMETIC), p)
 
 
 def _solved(block: Indices, cell: Indices) -> tuple[Floats, Floats, Floats]:
     """Where cells were seen, (blocks, cells), the sizes of blocks, and the generalised inverse of
     the information that they give, (cells, cells)."""
-    seen = Layout(block, cell).incidence
+    seen = BlockLayout(block, cell).incidence
     sizes = seen.sum(axis=1)
     information = np.diag(seen.sum(axis=0)) - seen.T @ (seen / sizes[:, None])
     return seen, sizes, np.linalg.pinv(information, hermitian=True)
@@ -333,7 +333,7 @@ _MIRROR = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Outlier:
+class _Outlier:
     """``trial`` is an index into the observations.  ``away`` is the log response less what block
     and treatment of the others lead to expect; ``errors`` its externally studentized residual,
     ``p`` its two-sided chance among all.  ``mirror`` is the other trial of a block of two, of
@@ -365,7 +365,7 @@ def outlier_doubts(results: Results) -> Iterator[Doubt]:
             )
 
 
-def _told(data: Responses, found: Outlier) -> str:
+def _told(data: Responses, found: _Outlier) -> str:
     name = f"trial {data.trials[found.trial].number}"
     if found.mirror is not None:
         name += f" or {data.trials[found.mirror].number}, its only companion in the block,"
@@ -376,11 +376,13 @@ def _told(data: Responses, found: Outlier) -> str:
     return f"{name} lies {change} from what the others lead to expect, {found.errors:.0f} sd"
 
 
-def outliers(layout: Layout, logs: Floats, level: float) -> tuple[list[Outlier], float, float]:
+def outliers(
+    layout: BlockLayout, logs: Floats, level: float
+) -> tuple[list[_Outlier], float, float]:
     """The trials that lie apart, the most extreme first; the standard deviation of one trial with
     them and without.  No trial and nan where there are too few to tell."""
     left = np.arange(len(logs))
-    found: list[Outlier] = []
+    found: list[_Outlier] = []
     spreads: list[float] = []
     last = 0
     for _ in range(min(MOST, max(1, int(SHARE * len(logs)))) + 1):
@@ -389,7 +391,7 @@ def outliers(layout: Layout, logs: Floats, level: float) -> tuple[list[Outlier],
             break
         spreads.append(spread)
         mirror = None if most.mirror is None else int(left[most.mirror])
-        found.append(Outlier(int(left[most.trial]), most.away, most.errors, most.p, mirror))
+        found.append(_Outlier(int(left[most.trial]), most.away, most.errors, most.p, mirror))
         left = np.delete(left, most.trial)
         last = len(found) if most.p <= level else last
     last = min(last, len(spreads) - 1)
@@ -398,7 +400,7 @@ def outliers(layout: Layout, logs: Floats, level: float) -> tuple[list[Outlier],
     return found[:last], spreads[0], spreads[last]
 
 
-def _most_extreme(block: Indices, cell: Indices, logs: Floats) -> tuple[Outlier | None, float]:
+def _most_extreme(block: Indices, cell: Indices, logs: Floats) -> tuple[_Outlier | None, float]:
     """The trial that lies furthest apart, by index, and the standard deviation with it."""
     block, cell = (np.unique(each, return_inverse=True)[1] for each in (block, cell))
     free = 1.0 - leverage(block, cell)
@@ -421,7 +423,7 @@ def _most_extreme(block: Indices, cell: Indices, logs: Floats) -> tuple[Outlier 
     beside = beside[beside != most]
     mirrored = len(beside) == 1 and math.isclose(errors[beside[0]], errors[most], rel_tol=_MIRROR)
     mirror = int(beside[0]) if mirrored else None
-    return Outlier(most, float(away[most]), float(errors[most]), p, mirror), spread
+    return _Outlier(most, float(away[most]), float(errors[most]), p, mirror), spread
 
 
 def leverage(block: Indices, cell: Indices) -> Floats:

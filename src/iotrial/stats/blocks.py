@@ -56,7 +56,7 @@ this, so that rounding never passes for a difference."""
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class BlockLayout:
     """Which block and which cell each observation is in: two index vectors of equal length.
 
     Indices count from 0 without gaps; no cell occurs twice in a block.
@@ -74,7 +74,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class ContrastFit:
     """Contrasts of cell effects on the log scale, for one study or for many of one layout.
 
     ``estimate`` has shape (contrasts,) or (contrasts, studies); ``sd``, the standard deviation of
@@ -121,7 +121,7 @@ def change_of(log: float) -> float:
     return math.expm1(min(log, _MOST))
 
 
-def fit(layout: Layout, logs: Floats, contrasts: Floats) -> Fit:
+def fit(layout: BlockLayout, logs: Floats, contrasts: Floats) -> ContrastFit:
     """Least squares of ``logs`` (observations,) or (observations, studies) on block + cell.
 
     ``contrasts`` is (contrasts, cells), rows summing to 0 over cells that blocks connect (two
@@ -140,7 +140,7 @@ def fit(layout: Layout, logs: Floats, contrasts: Floats) -> Fit:
     residuals = logs - expected[layout.block] - effects[layout.cell]
     df = len(logs) - len(sizes) - incidence.shape[1] + parts
     sd = np.sqrt((residuals**2).sum(axis=0) / df) if df else np.full(logs.shape[1:], np.nan)
-    return Fit(contrasts @ effects, unit, np.asarray(sd), df)
+    return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df)
 
 
 def _totals(index: Indices, count: int) -> csr_array:
@@ -199,10 +199,12 @@ def by_stratum(rows: Floats, plots: Sequence[int]) -> list[tuple[Stratum, list[i
     return [(where, group) for (where, _), group in groups.items()]
 
 
-def fit_in(where: Stratum, layout: Layout, logs: Floats, rows: Floats, plots: Sequence[int]) -> Fit:
+def fit_in(
+    where: Stratum, layout: BlockLayout, logs: Floats, rows: Floats, plots: Sequence[int]
+) -> ContrastFit:
     """:func:`fit` in one stratum: same arguments, same result."""
     if where == "within":
-        return fit(Layout(_within(layout, plots), layout.cell), logs, rows)
+        return fit(BlockLayout(_within(layout, plots), layout.cell), logs, rows)
     if where == "whole":
         return _fit_whole(layout, logs, rows, plots)
     if where == "blocks":
@@ -210,7 +212,7 @@ def fit_in(where: Stratum, layout: Layout, logs: Floats, rows: Floats, plots: Se
     return fit(layout, logs, rows)
 
 
-def _within(layout: Layout, plots: Sequence[int]) -> Indices:
+def _within(layout: BlockLayout, plots: Sequence[int]) -> Indices:
     """The whole plot of each observation, as if it were its block."""
     own = np.asarray(plots, dtype=np.intp)[layout.cell]
     keys = layout.block * (own.max(initial=0) + 1) + own
@@ -218,12 +220,14 @@ def _within(layout: Layout, plots: Sequence[int]) -> Indices:
     return np.asarray(numbered, dtype=np.intp)
 
 
-def _fit_whole(layout: Layout, logs: Floats, rows: Floats, plots: Sequence[int]) -> Fit:
+def _fit_whole(
+    layout: BlockLayout, logs: Floats, rows: Floats, plots: Sequence[int]
+) -> ContrastFit:
     """The means of whole plots, each adjusted for the cells it lacks."""
     within = _within(layout, plots)
     own = np.asarray(plots, dtype=np.intp)
     same = (own[:, None] == own[None, :]).astype(np.float64)
-    inner = Layout(within, layout.cell)
+    inner = BlockLayout(within, layout.cell)
     deviation = fit(inner, logs, np.eye(len(own)) - same / same.sum(axis=0)).estimate
     level = logs - deviation[layout.cell]
     counts = np.bincount(within)
@@ -231,13 +235,13 @@ def _fit_whole(layout: Layout, logs: Floats, rows: Floats, plots: Sequence[int])
     np.add.at(sums, within, level)
     means = (sums.T / counts).T
     _, first = np.unique(within, return_index=True)
-    outer = Layout(layout.block[first], own[layout.cell[first]])
+    outer = BlockLayout(layout.block[first], own[layout.cell[first]])
     together = np.zeros((len(rows), own.max() + 1))
     np.add.at(together.T, own, rows.T)
     return fit(outer, means, together)
 
 
-def _fit_blocks(layout: Layout, logs: Floats, rows: Floats) -> Fit:
+def _fit_blocks(layout: BlockLayout, logs: Floats, rows: Floats) -> ContrastFit:
     """One contrast, taken in every block that has all its cells."""
     row = rows[0]
     needed = np.abs(row) > ROUNDING
@@ -251,4 +255,4 @@ def _fit_blocks(layout: Layout, logs: Floats, rows: Floats) -> Fit:
     spread = ((values - mean) ** 2).sum(axis=0)
     sd = np.sqrt(spread / df / length) if df else np.full(np.shape(logs)[1:], np.nan)
     unit = np.array([[length / max(len(whole), 1)]])
-    return Fit(np.asarray(mean)[None, ...], unit, np.asarray(sd), df)
+    return ContrastFit(np.asarray(mean)[None, ...], unit, np.asarray(sd), df)

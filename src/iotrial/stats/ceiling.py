@@ -56,7 +56,7 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.blocks import Floats, Indices, ratio_of
 from iotrial.stats.critical import quantile_at
-from iotrial.stats.race import Limits, Raced, raced
+from iotrial.stats.race import GuardrailLimits, WorkloadRace, raced
 from iotrial.stats.race_findings import told
 from iotrial.stats.verdict import LEAST_DF
 from iotrial.units import format_value, percent
@@ -94,7 +94,7 @@ _NOISE = (1e-4, 2e-3, 2e-2)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class MeasuredCell:
     """A cell that was measured: ``rate`` and ``latency`` in base units; 0 where it gave none."""
 
     rate: float
@@ -102,7 +102,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class CellGrid:
     """``places`` (cells, axes): in octaves along ordered axes, the level's number along others;
     ``ordered`` says which.  ``bound`` on the latency in seconds, infinite for none."""
 
@@ -111,7 +111,7 @@ class Grid:
     bound: float = math.inf
 
 
-def start(grid: Grid) -> tuple[int, ...]:
+def start(grid: CellGrid) -> tuple[int, ...]:
     """The cells that the search begins with: for each combination of levels without an order
     (:data:`MOST_CENTRES` at most) the one in the middle of all others, then :data:`SPREAD` that
     lie far from all these, though not at the edges."""
@@ -136,7 +136,7 @@ def start(grid: Grid) -> tuple[int, ...]:
     return tuple(dict.fromkeys(chosen))
 
 
-def next_cell(grid: Grid, seen: Mapping[int, Seen]) -> int | None:
+def next_cell(grid: CellGrid, seen: Mapping[int, MeasuredCell]) -> int | None:
     """The cell to measure next; None when the search is over.
 
     ``seen`` has at least two cells.  Pure: the same answer for the same numbers.
@@ -162,12 +162,12 @@ def next_cell(grid: Grid, seen: Mapping[int, Seen]) -> int | None:
     return int(left[best]) if gain[best] > WORTH else None
 
 
-def keeps(grid: Grid, seen: Seen) -> bool:
+def keeps(grid: CellGrid, seen: MeasuredCell) -> bool:
     """Whether a cell was measured within the bound."""
     return seen.rate > 0 and seen.latency <= grid.bound
 
 
-def finalists(grid: Grid, seen: Mapping[int, Seen]) -> tuple[int, ...]:
+def finalists(grid: CellGrid, seen: Mapping[int, MeasuredCell]) -> tuple[int, ...]:
     """The cells that the race is among, the likeliest best first: all within :data:`WINDOW` of
     it, two at least and :data:`MOST_FINALISTS` at most, as far as so many kept the bound.  One
     that kept it by luck is found out in the race."""
@@ -187,7 +187,7 @@ def finalists(grid: Grid, seen: Mapping[int, Seen]) -> tuple[int, ...]:
     return tuple(chosen)
 
 
-def _gentlest(grid: Grid, left: Indices) -> int | None:
+def _gentlest(grid: CellGrid, left: Indices) -> int | None:
     """The lowest of the cells that were not measured, where it is the lowest of all that have its
     levels on the axes without an order."""
     nominal = [axis for axis, each in enumerate(grid.ordered) if not each]
@@ -199,7 +199,7 @@ def _gentlest(grid: Grid, left: Indices) -> int | None:
     return None
 
 
-def _rates(seen: Mapping[int, Seen], known: Indices) -> Floats:
+def _rates(seen: Mapping[int, MeasuredCell], known: Indices) -> Floats:
     best = max(each.rate for each in seen.values())
     found = [math.log(max(seen[cell].rate, 1e-300) / best) for cell in known.tolist()]
     rates: Floats = np.maximum(np.array(found), -DEPTH)
@@ -207,8 +207,8 @@ def _rates(seen: Mapping[int, Seen], known: Indices) -> Floats:
 
 
 def _chance(
-    grid: Grid,
-    seen: Mapping[int, Seen],
+    grid: CellGrid,
+    seen: Mapping[int, MeasuredCell],
     known: Indices,
     left: Indices,
 ) -> Floats:
@@ -230,7 +230,9 @@ def _improvement(middle: Floats, spread: Floats, best: float) -> Floats:
     return found
 
 
-def _posterior(grid: Grid, known: Indices, values: Floats, asked: Indices) -> tuple[Floats, Floats]:
+def _posterior(
+    grid: CellGrid, known: Indices, values: Floats, asked: Indices
+) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the surface at ``asked``, by a likely process."""
     best = _likeliest(grid, known, values)
     if best is None:  # all values alike
@@ -258,7 +260,7 @@ class _Process:
     weights: Floats
 
 
-def _likeliest(grid: Grid, known: Indices, values: Floats) -> _Process | None:
+def _likeliest(grid: CellGrid, known: Indices, values: Floats) -> _Process | None:
     """The choices are improved one after the other, until none changes."""
     flat = grid.places.min(axis=0) == grid.places.max(axis=0)
     reaches: list[tuple[float, ...]] = [
@@ -315,7 +317,7 @@ def _together(parts: Sequence[Floats], shared: float) -> Floats:
 
 
 def _along(
-    grid: Grid,
+    grid: CellGrid,
     axis: int,
     one: Indices,
     other: Indices,
@@ -439,14 +441,14 @@ def judge_ceiling(results: Results) -> Comparison:
     )
 
 
-def as_good(each: Raced) -> bool:
+def as_good(each: WorkloadRace) -> bool:
     """Whether no finalist that is still in the race can be better than the kept one by more than
     the margin."""
     bound = loss(each)
     return bound is not None and bound <= math.expm1(each.race.margin)
 
 
-def loss(each: Raced) -> float | None:
+def loss(each: WorkloadRace) -> float | None:
     """How much higher than the kept one another finalist may be at most, as a fraction; None
     while nobody can tell.  One that may not be kept yet, for a limit, counts as well."""
     race = each.race
@@ -457,13 +459,15 @@ def loss(each: Raced) -> float | None:
     return math.expm1(max(highest, 0.0)) if math.isfinite(highest) else None
 
 
-def _ceiling(results: Results, cells: Sequence[Treatment], races: tuple[Raced, ...]) -> Ceiling:
+def _ceiling(
+    results: Results, cells: Sequence[Treatment], races: tuple[WorkloadRace, ...]
+) -> Ceiling:
     study = results.study
     search, final = study.workloads[0].name, study.workloads[1].name
     name = dict(study.decide.primary)[final]
     valid = [record for record in results.records if record.state == "valid"]
     own = [record for record in valid if record.trial.workload == final]
-    limits = Limits(study.decide.limits, study.decide.confidence, len(cells))
+    limits = GuardrailLimits(study.decide.limits, study.decide.confidence, len(cells))
     for record in own:
         if record.trial.treatment in cells:
             limits.add(cells.index(record.trial.treatment), record)
@@ -491,7 +495,9 @@ def _ceiling(results: Results, cells: Sequence[Treatment], races: tuple[Raced, .
     )
 
 
-def _kept(cells: Sequence[Treatment], races: tuple[Raced, ...], limits: Limits) -> int | None:
+def _kept(
+    cells: Sequence[Treatment], races: tuple[WorkloadRace, ...], limits: GuardrailLimits
+) -> int | None:
     """The finalist that is kept; none where every one of them exceeds the limit."""
     if not races:
         return 0 if len(cells) == 1 and not limits.broken(0) else None

@@ -69,7 +69,7 @@ STEEP = 0.95
 
 
 @dataclass(frozen=True, slots=True)
-class Critical:
+class CriticalValue:
     """``value`` of |t|, and how it was found: ``t`` (one comparison), ``Dunnett`` (exact) or
     ``Šidák`` (an upper bound)."""
 
@@ -77,20 +77,20 @@ class Critical:
     method: Literal["t", "Dunnett", "Šidák"]
 
 
-def critical_value(correlation: Floats, df: int, confidence: float) -> Critical:
+def critical_value(correlation: Floats, df: int, confidence: float) -> CriticalValue:
     """The c with P(all |T_i| <= c) = ``confidence`` (at least that where ``method`` is Šidák).
 
     ``correlation`` is (contrasts, contrasts), at least one; ``df`` >= 1.
     """
     if len(correlation) == 1:
-        return Critical(single(df, confidence), "t")
+        return CriticalValue(single(df, confidence), "t")
     structures = [_loadings(correlation[np.ix_(group, group)]) for group in _groups(correlation)]
     exact = all(found is not None for found in structures)
     groups = tuple(
         found if found is not None else (0.0,) * size
         for found, size in zip(structures, map(len, _groups(correlation)), strict=True)
     )
-    return Critical(_quantile(groups, df, confidence), "Dunnett" if exact else "Šidák")
+    return CriticalValue(_quantile(groups, df, confidence), "Dunnett" if exact else "Šidák")
 
 
 def single(df: int, confidence: float) -> float:
@@ -295,13 +295,13 @@ MANY = 1_000_000
 """Degrees of freedom of a noise that is as good as known."""
 
 
-def critical_at(look: int, correlation: Floats, df: int, confidence: float) -> Critical:
+def critical_at(look: int, correlation: Floats, df: int, confidence: float) -> CriticalValue:
     """:func:`critical_value`, for intervals that are looked at after every block, now after
     block ``look`` (0: once, as planned)."""
     if not look:
         return critical_value(correlation, df, confidence)
     once = critical_value(correlation, MANY, confidence)
-    return Critical(_spread(once.value, look, df), once.method)
+    return CriticalValue(_spread(once.value, look, df), once.method)
 
 
 def single_at(look: int, df: int, confidence: float) -> float:

@@ -313,7 +313,7 @@ class Alias:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class DesignModel:
     """``terms`` that ``matrix`` (cells, parameters) has columns for; ``span`` is where each
     term's are, the mean being column 0.  ``given_up`` are the terms it has none for."""
 
@@ -326,7 +326,7 @@ class Model:
         return self.span[self.terms.index(term)]
 
 
-def estimable(cells: Sequence[Sequence[int]], levels: Sequence[int]) -> Model:
+def estimable(cells: Sequence[Sequence[int]], levels: Sequence[int]) -> DesignModel:
     """The model that ``cells`` (places of their levels, of ``levels`` each) can estimate.
 
     Its main effects are there even where the cells do not tell them apart: what can be said of
@@ -373,10 +373,10 @@ def _of(
     levels: Sequence[int],
     terms: Sequence[Term],
     given_up: Sequence[Term],
-) -> Model:
+) -> DesignModel:
     spans, at = [], 1
     for term in terms:
         width = int(np.prod([levels[place] - 1 for place in term]))
         spans.append(slice(at, at + width))
         at += width
-    return Model(tuple(terms), tuple(given_up), _matrix(cells, levels, terms), tuple(spans))
+    return DesignModel(tuple(terms), tuple(given_up), _matrix(cells, levels, terms), tuple(spans))

@@ -62,15 +62,15 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import fdtri
 
 from iotrial.errors import FormatError
-from iotrial.model.finding import Interaction, Likeness, Share, SimpleEffect
+from iotrial.model.finding import Interaction, Likeness, SimpleEffect, VarianceShare
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Doubt, Treatment
 from iotrial.stats.blocks import (
-    Fit,
+    BlockLayout,
+    ContrastFit,
     Floats,
     Indices,
-    Layout,
     by_stratum,
     fit,
     fit_in,
@@ -78,14 +78,14 @@ from iotrial.stats.blocks import (
     whole_plots,
 )
 from iotrial.stats.critical import critical_at, workload_confidence
-from iotrial.stats.designs import Model, Term, aliases, coded, estimable
+from iotrial.stats.designs import DesignModel, Term, aliases, coded, estimable
 from iotrial.stats.responses import Responses, look_of, planned_cells, primary_responses
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class CellContrast:
     """``pairs`` are (cell at the level, cell at the baseline), alike in all other factors.  Where
     there are none, ``weighted`` are (cell, weight) whose sum is the effect."""
 
@@ -115,9 +115,9 @@ def _baseline(factor: Factor, resolved: Mapping[str, str]) -> str:
 
 def main_effects(
     cells: Sequence[Treatment], factors: Sequence[Factor], baseline: Mapping[str, str]
-) -> tuple[Contrast, ...]:
+) -> tuple[CellContrast, ...]:
     """Every comparison that ``cells`` allow, in the order of the factors and their levels."""
-    found: list[Contrast] = []
+    found: list[CellContrast] = []
     for factor in factors:
         by_level = _by_level(cells, factor.name)
         base = baseline[factor.name]
@@ -126,7 +126,7 @@ def main_effects(
             own = by_level.get(level.label, {})
             pairs = tuple((cell, opposite[rest]) for rest, cell in own.items() if rest in opposite)
             if pairs and level.label != base:
-                found.append(Contrast(factor.name, level.label, base, pairs))
+                found.append(CellContrast(factor.name, level.label, base, pairs))
     return tuple(found)
 
 
@@ -140,7 +140,7 @@ def _by_level(cells: Sequence[Treatment], factor: str) -> dict[str, dict[Treatme
     return found
 
 
-def measured(contrasts: Sequence[Contrast], layout: Layout) -> tuple[Contrast, ...]:
+def measured(contrasts: Sequence[CellContrast], layout: BlockLayout) -> tuple[CellContrast, ...]:
     """The contrasts, less the pairs whose cells never met in one block.
 
     What remains is estimable, and rests on at least one block where both were measured.  A
@@ -160,7 +160,7 @@ def measured(contrasts: Sequence[Contrast], layout: Layout) -> tuple[Contrast, .
     return tuple(contrast for contrast in kept if contrast.pairs or contrast.weighted)
 
 
-def weights(contrasts: Sequence[Contrast], cells: int) -> Floats:
+def weights(contrasts: Sequence[CellContrast], cells: int) -> Floats:
     """(contrasts, cells): each row the average of its pairs' differences, or the weighted sum."""
     rows = np.zeros((len(contrasts), cells))
     for row, contrast in zip(rows, contrasts, strict=True):
@@ -172,7 +172,7 @@ def weights(contrasts: Sequence[Contrast], cells: int) -> Floats:
     return rows
 
 
-def blocks_behind(contrast: Contrast, incidence: Floats) -> int:
+def blocks_behind(contrast: CellContrast, incidence: Floats) -> int:
     """In how many blocks at least one of the contrast's pairs was measured whole; of a weighted
     sum, something of both its sides."""
     if not contrast.pairs:
@@ -188,7 +188,7 @@ ROUNDING = 1e-9
 
 def comparisons(
     study: Study, cells: Sequence[Treatment], baseline: Mapping[str, str]
-) -> tuple[Contrast, ...]:
+) -> tuple[CellContrast, ...]:
     """Each level of each factor against its baseline, as far as ``cells`` allow, in the order of
     the factors and their levels."""
     if study.design.kind == "fraction":
@@ -198,7 +198,7 @@ def comparisons(
 
 def by_model(
     cells: Sequence[Treatment], factors: Sequence[Factor], baseline: Mapping[str, str]
-) -> tuple[Contrast, ...]:
+) -> tuple[CellContrast, ...]:
     """Every main effect that the model of ``cells`` can tell from the other main effects."""
     own = varied(cells, factors)
     if not own:
@@ -216,7 +216,7 @@ def by_model(
             wanted[found_model.columns((place,))] = difference
             weights = solved(found_model, wanted)
             if weights:
-                found.append(Contrast(factor.name, label, base, (), weights))
+                found.append(CellContrast(factor.name, label, base, (), weights))
     return tuple(found)
 
 
@@ -246,7 +246,7 @@ def coordinates(
     )
 
 
-def solved(model: Model, wanted: Floats) -> tuple[tuple[int, float], ...]:
+def solved(model: DesignModel, wanted: Floats) -> tuple[tuple[int, float], ...]:
     """The weights of the cells whose weighted sum estimates ``wanted`` (parameters,); empty where
     the cells cannot."""
     weights = np.linalg.pinv(model.matrix).T @ wanted
@@ -266,7 +266,7 @@ Varied = Sequence[tuple[Factor, tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Crossed:
+class _CrossedContrast:
     """``levels`` of two ``factors`` against their ``baselines``: the weights of the cells for the
     interaction, and for the simple effect of the first factor at the second's baseline (``base``)
     and at its level (``there``).  ``beside`` are the interactions it cannot be told from."""
@@ -299,7 +299,7 @@ def interactions(results: Results) -> tuple[tuple[Interaction, ...], tuple[Simpl
 
 def crossings(
     study: Study, cells: Sequence[Treatment], base: Mapping[str, str]
-) -> tuple[Crossed, ...]:
+) -> tuple[_CrossedContrast, ...]:
     """What ``cells`` can say of interactions; nothing where there would be more than
     :data:`MOST`."""
     own = varied(cells, study.factors)
@@ -343,7 +343,7 @@ def interaction_doubts(
     return tuple(told.values())
 
 
-def _planned(results: Results, base: Mapping[str, str]) -> dict[str, tuple[Crossed, ...]]:
+def _planned(results: Results, base: Mapping[str, str]) -> dict[str, tuple[_CrossedContrast, ...]]:
     """The interactions of the plan, by workload: the family."""
     plan = planned_cells(results)
     return {load: crossings(results.study, cells, base) for load, cells in plan.items()}
@@ -351,7 +351,7 @@ def _planned(results: Results, base: Mapping[str, str]) -> dict[str, tuple[Cross
 
 def _by_cells(
     cells: Sequence[Treatment], own: Varied, base: Mapping[str, str]
-) -> Iterator[Crossed]:
+) -> Iterator[_CrossedContrast]:
     """Every four cells that differ in two factors only."""
     place = {frozenset(cell): number for number, cell in enumerate(cells)}
     for (one, ones), (other, others) in itertools.combinations(own, 2):
@@ -372,7 +372,7 @@ def _by_cells(
                     fours += [[at for at in four if at is not None]] if None not in four else []
             if fours:
                 share = 1 / len(fours)
-                yield Crossed(
+                yield _CrossedContrast(
                     (one.name, other.name), levels, start,
                     _sum((four, (share, -share, -share, share)) for four in fours),
                     _sum((four, (0.0, share, 0.0, -share)) for four in fours),
@@ -390,7 +390,7 @@ def _sum(parts: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Weighted:
 
 def _by_model(
     cells: Sequence[Treatment], own: Varied, base: Mapping[str, str]
-) -> Iterator[Crossed]:
+) -> Iterator[_CrossedContrast]:
     """The interactions that the model of a fraction has; what it gives up is named beside."""
     places, counts = coordinates(cells, own), [len(labels) for _, labels in own]
     model = estimable(places, counts)
@@ -411,18 +411,18 @@ def _by_model(
                 wanted[row, crossed] = np.outer(a - a0, difference).ravel()
             solutions = [solved(model, row) for row in wanted]
             if all(solutions):
-                yield Crossed(
+                yield _CrossedContrast(
                     (names[one], names[other]), levels, start, solutions[0], solutions[1],
                     solutions[2],
                     tuple((names[t[0]], names[t[1]]) for t in beside.get((one, other), ())),
                 )  # fmt: skip
 
 
-def _contrast(each: Crossed, weighted: Weighted) -> Contrast:
-    return Contrast("×".join(each.factors), "×".join(each.levels), "", (), weighted)
+def _contrast(each: _CrossedContrast, weighted: Weighted) -> CellContrast:
+    return CellContrast("×".join(each.factors), "×".join(each.levels), "", (), weighted)
 
 
-def _measured(found: Sequence[Crossed], layout: Layout) -> list[Crossed]:
+def _measured(found: Sequence[_CrossedContrast], layout: BlockLayout) -> list[_CrossedContrast]:
     """Those whose cells blocks connect."""
     kept = measured([_contrast(each, each.weighted) for each in found], layout)
     named = {(contrast.factor, contrast.level) for contrast in kept}
@@ -430,7 +430,7 @@ def _measured(found: Sequence[Crossed], layout: Layout) -> list[Crossed]:
 
 
 def _judged(
-    study: Study, workload: str, data: Responses, found: Sequence[Crossed], share: float
+    study: Study, workload: str, data: Responses, found: Sequence[_CrossedContrast], share: float
 ) -> list[Interaction]:
     own = [_contrast(each, each.weighted) for each in found]
     made: list[Interaction] = []
@@ -452,10 +452,10 @@ def _judged(
 
 
 def _simple(
-    study: Study, workload: str, data: Responses, found: Sequence[Crossed]
+    study: Study, workload: str, data: Responses, found: Sequence[_CrossedContrast]
 ) -> list[SimpleEffect]:
     """The first factor's effect at every level of the second, each once."""
-    rows: dict[tuple[tuple[str, str], str, str, str], Contrast] = {}
+    rows: dict[tuple[tuple[str, str], str, str, str], CellContrast] = {}
     for each in found:
         for at, weighted in ((each.baselines[1], each.base), (each.levels[1], each.there)):
             key = (each.factors, each.levels[0], each.baselines[0], at)
@@ -473,7 +473,7 @@ Ends = tuple[float, float | None, float | None]
 
 
 def _intervals(
-    study: Study, data: Responses, own: Sequence[Contrast], confidence: float
+    study: Study, data: Responses, own: Sequence[CellContrast], confidence: float
 ) -> list[Ends]:
     """Ratio and simultaneous interval of each contrast, in its own stratum."""
     rows = weights(own, len(data.cells))
@@ -487,7 +487,7 @@ def _intervals(
     return [found[place] for place in range(len(own))]
 
 
-def _ends(got: Fit, confidence: float, look: int) -> list[Ends]:
+def _ends(got: ContrastFit, confidence: float, look: int) -> list[Ends]:
     middle = [float(each) for each in ratio(got.estimate)]
     if got.df == 0:
         return [(each, None, None) for each in middle]
@@ -521,7 +521,7 @@ class _Squares:
         return self.value / self.df if self.df else float("nan")
 
 
-def shares(results: Results) -> tuple[Share, ...]:
+def shares(results: Results) -> tuple[VarianceShare, ...]:
     """What explains the variation of each workload's primary metric; nothing for a study of one
     factor, or without residual degrees of freedom."""
     return tuple(
@@ -531,7 +531,9 @@ def shares(results: Results) -> tuple[Share, ...]:
     )
 
 
-def anova(study: Study, workload: str, data: Responses, kind: Type = "II") -> tuple[Share, ...]:
+def anova(
+    study: Study, workload: str, data: Responses, kind: Type = "II"
+) -> tuple[VarianceShare, ...]:
     """The table of one workload: blocks, effects, higher, whole plots, residual."""
     own = varied(data.cells, study.factors)
     if len(own) < 2 or len(data.cells) > MOST_CELLS:  # noqa: PLR2004  one factor explains all
@@ -598,7 +600,7 @@ class _Normal:
         return self.total - float((parts**2 / values[real]).sum()), int(real.sum())
 
 
-def squares_of(term: Term, model: Model, normal: _Normal, kind: Type) -> _Squares:
+def squares_of(term: Term, model: DesignModel, normal: _Normal, kind: Type) -> _Squares:
     """What ``term`` explains after the other terms that count under ``kind``."""
     others = [
         other
@@ -611,7 +613,7 @@ def squares_of(term: Term, model: Model, normal: _Normal, kind: Type) -> _Square
     return _Squares(max(less - more, 0.0), whole - rank)
 
 
-def _places(model: Model, term: Term) -> range:
+def _places(model: DesignModel, term: Term) -> range:
     own = model.columns(term)
     return range(own.start, own.stop)
 
@@ -633,9 +635,9 @@ def _between_plots(data: Responses, plots: Sequence[int]) -> _Squares | None:
     return _Squares(max(value, 0.0), both.df - inner.df)
 
 
-def _other(workload: str, name: str, squares: _Squares, total: float) -> Share:
+def _other(workload: str, name: str, squares: _Squares, total: float) -> VarianceShare:
     part = squares.value / total
-    return Share(workload, (name,), squares.df, squares.value, part, part)
+    return VarianceShare(workload, (name,), squares.df, squares.value, part, part)
 
 
 def _share(
@@ -644,14 +646,14 @@ def _share(
     squares: _Squares,
     error: _Squares,
     terms: tuple[float, float],
-) -> Share:
+) -> VarianceShare:
     total, confidence = terms
     corrected = max(squares.value - squares.df * error.mean, 0.0) / (total + error.mean)
     low, high = (
         _portion(end, total - squares.value)
         for end in reach(squares.value, squares.df, error.mean, error.df, confidence)
     )
-    return Share(
+    return VarianceShare(
         workload, source, squares.df, squares.value, squares.value / total, corrected,
         min(low, corrected), max(high, corrected),
     )  # fmt: skip

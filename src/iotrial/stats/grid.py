@@ -39,7 +39,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import UNKNOWN, Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, Floats
-from iotrial.stats.pairs import Cell, Table, primary_tables, sessions
+from iotrial.stats.pairs import CellTable, RunCell, primary_tables, sessions
 from iotrial.units import amount, format_value
 
 LEVEL = 0.01
@@ -57,7 +57,7 @@ _FILLED = 0.5
 _REPEATED = 3
 """Degrees of freedom within cells from which their spread is an error to test against."""
 
-Cells = Mapping[CellPlace, Cell]
+Cells = Mapping[CellPlace, RunCell]
 
 
 def grids(results: Results) -> tuple[Grid, ...]:
@@ -155,13 +155,13 @@ def _judged(grid: Grid, level: float, off: float) -> Grid:
 # -- which factors, which cells --------------------------------------------------------------
 
 
-def _of_table(study: Study, table: Table) -> list[Grid]:
+def _of_table(study: Study, table: CellTable) -> list[Grid]:
     """The grids of the first two factors that have any."""
     treatments = {key: dict(key[1]) for key in table.cells}
     rank = _rank(study)
     for axes in _axes(study, list(treatments.values())):
         down, across = axes
-        parts: dict[Treatment, dict[CellPlace, Cell]] = defaultdict(dict)
+        parts: dict[Treatment, dict[CellPlace, RunCell]] = defaultdict(dict)
         for key, cell in table.cells.items():
             place = treatments[key].get(down, UNKNOWN), treatments[key].get(across, UNKNOWN)
             if UNKNOWN not in place:
@@ -217,7 +217,7 @@ def _rank(study: Study) -> Callable[[tuple[str, str]], tuple[float, int]]:
     return rank
 
 
-def _grid(table: Table, fixed: Treatment, axes: tuple[str, str], cells: Cells) -> Grid:
+def _grid(table: CellTable, fixed: Treatment, axes: tuple[str, str], cells: Cells) -> Grid:
     rows, columns = (
         tuple(sorted({place[side] for place in cells}, key=_amount)) for side in (0, 1)
     )
@@ -232,7 +232,7 @@ def _grid(table: Table, fixed: Treatment, axes: tuple[str, str], cells: Cells) -
     )
 
 
-def _cell(cell: Cell) -> GridCell:
+def _cell(cell: RunCell) -> GridCell:
     ends = math.exp(min(cell.logs)), math.exp(max(cell.logs))
     return GridCell(math.exp(cell.middle), len(cell.logs), *ends, cell.censored)
 

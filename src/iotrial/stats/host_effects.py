@@ -26,7 +26,7 @@ from scipy.special import fdtrc
 from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
-from iotrial.stats.blocks import ARITHMETIC, Layout, fit
+from iotrial.stats.blocks import ARITHMETIC, BlockLayout, fit
 from iotrial.stats.responses import Responses, primary_responses
 from iotrial.units import format_change
 
@@ -105,7 +105,7 @@ def _within(data: Responses, mine: np.ndarray) -> tuple[float, int]:
     _, cell = np.unique(data.layout.cell[mine], return_inverse=True)
     if len(cell) == 1 + max(block.max(), cell.max()):
         return 0.0, 0  # as many effects as numbers: a block a host, of a thousand hosts
-    layout = Layout(block.astype(np.intp), cell.astype(np.intp))
+    layout = BlockLayout(block.astype(np.intp), cell.astype(np.intp))
     fitted = fit(layout, data.logs[mine], np.zeros((0, int(cell.max()) + 1)))
     return (float(fitted.sd) ** 2 * fitted.df if fitted.df else 0.0), fitted.df
 

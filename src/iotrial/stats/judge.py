@@ -21,17 +21,31 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import UsageError
-from iotrial.model.finding import Comparison, Finding, Needs, Verdict
+from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import effects as compared
-from iotrial.stats.blocks import Fit, Floats, Stratum, by_stratum, fit_in, ratio, whole_plots
+from iotrial.stats.blocks import (
+    ContrastFit,
+    Floats,
+    Stratum,
+    by_stratum,
+    fit_in,
+    ratio,
+    whole_plots,
+)
 from iotrial.stats.ceiling import judge_ceiling
-from iotrial.stats.critical import Critical, critical_at, single_at, tail_of, workload_confidence
-from iotrial.stats.effects import Contrast, comparisons, interactions, shares
+from iotrial.stats.critical import (
+    CriticalValue,
+    critical_at,
+    single_at,
+    tail_of,
+    workload_confidence,
+)
+from iotrial.stats.effects import CellContrast, comparisons, interactions, shares
 from iotrial.stats.levels import knees
 from iotrial.stats.power import (
-    Seen,
+    ComparisonPrecision,
     blocks_to_differ,
     detectable,
     seconds_of_a_block,
@@ -40,7 +54,7 @@ from iotrial.stats.power import (
 )
 from iotrial.stats.race import blocks_to_decide
 from iotrial.stats.race_findings import judge_race, races_of
-from iotrial.stats.recommend import MOST, Basis, Case, method, recommend
+from iotrial.stats.recommend import MOST, IntervalBasis, RecommendationBasis, method, recommend
 from iotrial.stats.responses import (
     Counted,
     Responses,
@@ -54,7 +68,7 @@ from iotrial.stats.verdict import LAST, guardrail, verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ComparisonQuestion:
     """What is asked of one workload and one metric.
 
     ``contrasts`` are those that have data; ``confidence`` is what their intervals must hold
@@ -65,7 +79,7 @@ class Question:
 
     workload: str
     responses: Responses
-    contrasts: tuple[Contrast, ...]
+    contrasts: tuple[CellContrast, ...]
     confidence: float
     tolerance: float | None = None
     stratum: Stratum = ""
@@ -79,14 +93,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RatioIntervals:
     """Ratios with their intervals: arrays (contrasts,), or (contrasts, studies) for simulated
     studies of one layout.  Without residual degrees of freedom there is no critical value and
     there are no ends."""
 
-    fit: Fit
+    fit: ContrastFit
     ratio: Floats
-    critical: Critical | None = None
+    critical: CriticalValue | None = None
     low: Floats | None = None
     high: Floats | None = None
 
@@ -112,7 +126,7 @@ def judge(results: Results) -> Comparison:
     findings = _in_order(study, findings)
     primary = [pair for pair in answered if pair[0].primary]
     resolvable = _least_precise(primary)
-    case = Case(
+    case = RecommendationBasis(
         study, compared.baselines(results), findings, dict(resolvable), _missing(results, findings)
     )
     words = recommend(case) if study.factors else nothing_varied(results)
@@ -177,7 +191,7 @@ def _in_order(study: Study, findings: tuple[Finding, ...]) -> tuple[Finding, ...
 
 
 def _least_precise(
-    primary: Sequence[tuple[Question, Answer]],
+    primary: Sequence[tuple[ComparisonQuestion, RatioIntervals]],
 ) -> tuple[tuple[str, float], ...]:
     """By workload, the smallest difference that its least precise comparison could have told."""
     told: dict[str, float] = {}
@@ -188,19 +202,19 @@ def _least_precise(
     return tuple(told.items())
 
 
-def planned(results: Results) -> dict[str, tuple[Contrast, ...]]:
+def planned(results: Results) -> dict[str, tuple[CellContrast, ...]]:
     """The primary comparisons of the study's plan, by workload: the family."""
     study, base = results.study, compared.baselines(results)
     plan = planned_cells(results)
     return {load: comparisons(study, cells, base) for load, cells in plan.items()}
 
 
-def questions(results: Results) -> tuple[Question, ...]:
+def questions(results: Results) -> tuple[ComparisonQuestion, ...]:
     """What the study asks and has data for: per workload the primary metric, then guardrails."""
     study, by_workload = results.study, counted(results)
     primary, plan = dict(study.decide.primary), planned(results)
     family = sum(map(len, plan.values()))
-    asked: list[Question] = []
+    asked: list[ComparisonQuestion] = []
     for workload in (w.name for w in study.workloads):
         if plan.get(workload):
             share = workload_confidence(study.decide.confidence, len(plan[workload]), family)
@@ -214,7 +228,7 @@ def questions(results: Results) -> tuple[Question, ...]:
     return tuple(asked)
 
 
-def _parted(study: Study, question: Question | None) -> list[Question]:
+def _parted(study: Study, question: ComparisonQuestion | None) -> list[ComparisonQuestion]:
     """One question for each stratum; those that need blocks by themselves, one each."""
     if question is None:
         return []
@@ -222,7 +236,7 @@ def _parted(study: Study, question: Question | None) -> list[Question]:
     if not plots:
         return [question]
     rows = compared.weights(question.contrasts, len(question.responses.cells))
-    parts: list[Question] = []
+    parts: list[ComparisonQuestion] = []
     for where, places in by_stratum(rows, plots):
         own = tuple(question.contrasts[place] for place in places)
         share = question.confidence
@@ -232,22 +246,22 @@ def _parted(study: Study, question: Question | None) -> list[Question]:
     return parts
 
 
-def answer(question: Question, logs: Floats) -> Answer:
+def answer(question: ComparisonQuestion, logs: Floats) -> RatioIntervals:
     """``logs`` are the question's own, or simulated ones of shape (observations, studies)."""
     layout = question.responses.layout
     rows = compared.weights(question.contrasts, len(question.responses.cells))
     fitted = fit_in(question.stratum, layout, logs, rows, question.plots)
     middle = ratio(fitted.estimate)
     if fitted.df == 0:
-        return Answer(fitted, middle)
+        return RatioIntervals(fitted, middle)
     if question.primary:
         critical = critical_at(question.look, fitted.correlation, fitted.df, question.confidence)
     else:
-        critical = Critical(single_at(question.look, fitted.df, question.confidence), "t")
-    return Answer(fitted, middle, critical, *fitted.interval(critical.value))
+        critical = CriticalValue(single_at(question.look, fitted.df, question.confidence), "t")
+    return RatioIntervals(fitted, middle, critical, *fitted.interval(critical.value))
 
 
-def verdict_on(results: Results, question: Question, low: float, high: float) -> Verdict:
+def verdict_on(results: Results, question: ComparisonQuestion, low: float, high: float) -> Verdict:
     """The verdict that the study's decision rule reads from one interval."""
     higher = results.study.metrics.higher(question.responses.metric)
     if question.tolerance is not None:
@@ -266,7 +280,7 @@ def _question(
     confidence: float,
     *,
     tolerance: float | None = None,
-) -> Question | None:
+) -> ComparisonQuestion | None:
     """None where no level met its baseline in a block."""
     base = compared.baselines(results)
     possible = comparisons(results.study, data.cells, base)
@@ -274,10 +288,10 @@ def _question(
     if not with_data:
         return None
     look = look_of(results.study, data)
-    return Question(workload, data, with_data, confidence, tolerance, look=look)
+    return ComparisonQuestion(workload, data, with_data, confidence, tolerance, look=look)
 
 
-def _findings(results: Results, question: Question, got: Answer) -> list[Finding]:
+def _findings(results: Results, question: ComparisonQuestion, got: RatioIntervals) -> list[Finding]:
     incidence = question.responses.layout.incidence
     folders = _folders(question.responses)
     of_trials = question.stratum not in _VARIES
@@ -310,7 +324,9 @@ def _findings(results: Results, question: Question, got: Answer) -> list[Finding
     return found
 
 
-def _needs(results: Results, question: Question, got: Answer, number: int) -> Needs | None:
+def _needs(
+    results: Results, question: ComparisonQuestion, got: RatioIntervals, number: int
+) -> RequiredBlocks | None:
     """What would tell one of the contrasts; None where no noise was measured."""
     if (seen := seen_of(question, got, number)) is None:
         return None
@@ -322,13 +338,15 @@ def _needs(results: Results, question: Question, got: Answer, number: int) -> Ne
     return to_tell(seen, estimate, margin, directed=directed, a_block=a_block)
 
 
-def seen_of(question: Question, got: Answer, number: int) -> Seen | None:
+def seen_of(
+    question: ComparisonQuestion, got: RatioIntervals, number: int
+) -> ComparisonPrecision | None:
     """How well one of the contrasts is known; None where no noise was measured."""
     blocks, sure = len(question.responses.layout.incidence), question.confidence
     if not got.critical or blocks < 2:  # noqa: PLR2004 (one leaves nothing to go by)
         return None
     tail = tail_of(got.fit.correlation, sure) if question.primary else (1 - sure) / 2
-    return Seen(float(got.fit.standard_error[number]), got.fit.df, blocks, tail)
+    return ComparisonPrecision(float(got.fit.standard_error[number]), got.fit.df, blocks, tail)
 
 
 def _folders(data: Responses) -> list[list[tuple[int, str]]]:
@@ -339,23 +357,23 @@ def _folders(data: Responses) -> list[list[tuple[int, str]]]:
     return folders
 
 
-def _behind(contrast: Contrast, folders: list[list[tuple[int, str]]]) -> tuple[str, ...]:
+def _behind(contrast: CellContrast, folders: list[list[tuple[int, str]]]) -> tuple[str, ...]:
     """The folders behind a contrast, in the order of execution."""
     trials = (trial for cell in contrast.cells for trial in folders[cell])
     return tuple(name for _, name in sorted(trials))
 
 
-def _resolvable(got: Answer) -> float:
+def _resolvable(got: RatioIntervals) -> float:
     """The smallest difference that the least precise of the comparisons could have told."""
     widest = float(got.fit.standard_error.max())
     return detectable(widest, got.critical.value if got.critical else 0.0, got.fit.df)
 
 
-def _terms(question: Question, got: Answer) -> Basis:
+def _terms(question: ComparisonQuestion, got: RatioIntervals) -> IntervalBasis:
     data = question.responses
     name = f"{question.workload}{_STRATA[question.stratum]}"
     of = _VARIES.get(question.stratum, "one trial")
-    return Basis(name, data.layout, got.fit, got.critical, len(data.unusable), of)
+    return IntervalBasis(name, data.layout, got.fit, got.critical, len(data.unusable), of)
 
 
 _VARIES: dict[Stratum, str] = {"whole": "one whole plot", "blocks": "one block"}

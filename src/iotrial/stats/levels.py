@@ -77,18 +77,18 @@ import numpy as np
 
 from iotrial.model.finding import Finding, Knee, KneeLevel, Verdict
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, Kept, Then, ordered
+from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
 from iotrial.stats.critical import bound_at, quantile_at
-from iotrial.stats.effects import Contrast, comparisons
-from iotrial.stats.race import Raced
+from iotrial.stats.effects import CellContrast, comparisons
+from iotrial.stats.race import WorkloadRace
 from iotrial.stats.responses import look_of, primary_of
 from iotrial.units import format_change
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class PairwiseGains:
     """``gain`` (levels, levels) is how much better the row's level is than the column's, on the
     log scale: positive is better, whatever the metric; ``error`` its standard error, ``df`` the
     degrees of freedom of that.  nan where two levels were never compared.  ``blocks`` is the
@@ -117,10 +117,10 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class PairwiseIntervals:
     """Pairs with their simultaneous intervals; ``margin`` on the log scale."""
 
-    pairs: Pairs
+    pairs: PairwiseGains
     half: Floats
     margin: float
 
@@ -148,16 +148,18 @@ class Judged:
         return ratio, low, high
 
 
-def judged(pairs: Pairs, margin: float, confidence: float, *, look: int = 0) -> Judged:
+def judged(
+    pairs: PairwiseGains, margin: float, confidence: float, *, look: int = 0
+) -> PairwiseIntervals:
     """``margin`` is a fraction; ``confidence`` is that of all pairs together, at all looks where
     ``look`` is the block after which the study was looked at (0: once)."""
     half = np.full_like(pairs.error, np.nan)
     if pairs.df and pairs.count:
         half = bound_at(pairs.count, look, pairs.df, confidence) * pairs.error
-    return Judged(pairs, half, math.log1p(margin))
+    return PairwiseIntervals(pairs, half, math.log1p(margin))
 
 
-def pairwise(results: Results, workload: str, factor: str) -> Pairs:
+def pairwise(results: Results, workload: str, factor: str) -> PairwiseGains:
     """Of one workload's primary metric; the labels are those with data, in the study's order."""
     study, data = results.study, primary_of(results, workload)
     measured = {label for cell in data.cells for name, label in cell if name == factor}
@@ -181,7 +183,7 @@ def pairwise(results: Results, workload: str, factor: str) -> Pairs:
             gain[at], gain[at[::-1]] = way * estimate, -way * estimate
             error[at] = error[at[::-1]] = spread
     blocks = int(data.layout.block.max(initial=-1)) + 1
-    return Pairs(tuple(labels), gain, error, min(freedom, default=0), blocks)
+    return PairwiseGains(tuple(labels), gain, error, min(freedom, default=0), blocks)
 
 
 def _against(
@@ -189,7 +191,7 @@ def _against(
     cells: Sequence[tuple[tuple[str, str], ...]],
     base: tuple[str, str],
     labels: Sequence[str],
-) -> list[Contrast]:
+) -> list[CellContrast]:
     """The comparisons of a factor's later levels with the level ``base``: (factor, label)."""
     factor, label = base
     baselines = compared.baselines(results) | {factor: label}
@@ -205,7 +207,7 @@ TOP = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class _LevelTest:
     """One level's test: ``low`` is the lower confidence bound of its ratio to whichever level is
     best (1: none is better; nan: unknown), at the share ``alpha`` that it was tested with."""
 
@@ -216,8 +218,8 @@ class Step:
 
 
 def steps(
-    pairs: Pairs, order: Sequence[str], margin: float, confidence: float, *, look: int = 0
-) -> tuple[Step, ...]:
+    pairs: PairwiseGains, order: Sequence[str], margin: float, confidence: float, *, look: int = 0
+) -> tuple[_LevelTest, ...]:
     """The tests from the last of ``order`` (the largest level) to the first.
 
     ``margin`` is a fraction.  Every level with data counts as possibly the best, also one that is
@@ -226,7 +228,7 @@ def steps(
     """
     tested = [label for label in reversed(order) if label in pairs.labels]
     alpha, handed = 1 - confidence, 0.0
-    found: list[Step] = []
+    found: list[_LevelTest] = []
     for place, label in enumerate(tested):
         own = alpha * (TOP if place == 0 else (1 - TOP) / (len(tested) - 1))
         if len(tested) == 1:
@@ -235,16 +237,16 @@ def steps(
         low = _low(pairs, label, share, look)
         as_good = low >= -math.log1p(margin)
         handed = share if as_good else 0.0
-        found.append(Step(label, math.exp(low), share, as_good))
+        found.append(_LevelTest(label, math.exp(low), share, as_good))
     return tuple(found)
 
 
-def knee(found: Sequence[Step]) -> str:
+def knee(found: Sequence[_LevelTest]) -> str:
     """The smallest level that was shown to be as good as the best; '' where none was."""
     return next((step.level for step in reversed(found) if step.as_good), "")
 
 
-def _low(pairs: Pairs, label: str, alpha: float, look: int) -> float:
+def _low(pairs: PairwiseGains, label: str, alpha: float, look: int) -> float:
     """The lower bound of the level's gain over whichever other level is best, on the log scale."""
     at = pairs.labels.index(label)
     others = np.delete(np.arange(len(pairs.labels)), at)
@@ -322,7 +324,9 @@ def _in_order(factor: Factor) -> tuple[str, ...]:
     return (*(label for label in every if label not in numbers), *numbers)
 
 
-def _knee_of(results: Results, of: tuple[str, Factor], pairs: Pairs, confidence: float) -> Knee:
+def _knee_of(
+    results: Results, of: tuple[str, Factor], pairs: PairwiseGains, confidence: float
+) -> Knee:
     (load, factor), study = of, results.study
     data = primary_of(results, load)
     look = look_of(study, data)
@@ -359,7 +363,7 @@ def _knee_of(results: Results, of: tuple[str, Factor], pairs: Pairs, confidence:
 
 
 def _extent(
-    both: Judged, label: str, best: str, sign: float
+    both: PairwiseIntervals, label: str, best: str, sign: float
 ) -> tuple[float, float | None, float | None]:
     """The ratio of the metric itself, and the ends of its interval."""
     if label == best:
@@ -377,7 +381,7 @@ def _ratios(middle: float, half: float) -> tuple[float, float | None, float | No
 # Races.
 
 
-def race_knees(results: Results, races: Sequence[Raced]) -> tuple[Knee, ...]:
+def race_knees(results: Results, races: Sequence[WorkloadRace]) -> tuple[Knee, ...]:
     """Of the races in which one ordered factor is varied, after their first look."""
     found = []
     for each in races:
@@ -388,7 +392,7 @@ def race_knees(results: Results, races: Sequence[Raced]) -> tuple[Knee, ...]:
     return tuple(found)
 
 
-def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
+def _of_race(results: Results, each: WorkloadRace, factor: Factor) -> Knee:
     race, place = each.race, {each.label(n): n for n in range(len(each.cells))}
     low = _latest_lows(each)
     # What fell silent after it was measured may still be the best, but cannot be had.
@@ -430,7 +434,7 @@ def _of_race(results: Results, each: Raced, factor: Factor) -> Knee:
     return _smallest(found, {label for label, at in place.items() if each.broken[at]})
 
 
-def _latest_lows(each: Raced) -> Floats:
+def _latest_lows(each: WorkloadRace) -> Floats:
     """The lower end of every treatment against every other, (treatments, treatments), from the
     last look at which both had just been measured; minus infinity where there was none."""
     low = np.full((len(each.cells), len(each.cells)), -np.inf)
@@ -439,7 +443,7 @@ def _latest_lows(each: Raced) -> Floats:
     return low
 
 
-def _mean(results: Results, each: Raced) -> float:
+def _mean(results: Results, each: WorkloadRace) -> float:
     """The geometric mean of the kept treatment's trials, in the metric's unit."""
     kept = set(each.trials[each.race.kept])
     values = [r.value(each.metric) for r in results.records if r.trial.folder in kept]
@@ -451,7 +455,7 @@ def _mean(results: Results, each: Raced) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class StageFactor:
     """What is known of a factor in a stage.  ``labels`` are the levels tried, in order; ``order``
     those that are numbers, ascending; ``baseline`` '' where it is not among them; ``broken`` the
     levels that broke a guardrail; ``workloads`` (name, pairs)."""
@@ -461,14 +465,14 @@ class Case:
     order: tuple[str, ...]
     baseline: str
     broken: frozenset[str]
-    workloads: tuple[tuple[str, Judged], ...]
+    workloads: tuple[tuple[str, PairwiseIntervals], ...]
     margin: float
     confidence: float
 
 
-def decide(case: Case, then: Then) -> Kept:
+def decide(case: StageFactor, then: Then) -> StageDecision:
     """What is kept; for ``narrow``, ``best`` and ``knee``."""
-    ways: dict[str, Callable[[Case], Kept]] = {
+    ways: dict[str, Callable[[StageFactor], StageDecision]] = {
         "narrow": _narrow,
         "best": _best,
         "knee": _smallest_as_good,
@@ -476,7 +480,7 @@ def decide(case: Case, then: Then) -> Kept:
     return ways[then](case)
 
 
-def _narrow(case: Case) -> Kept:
+def _narrow(case: StageFactor) -> StageDecision:
     own = {
         name: {label for label in case.labels if not _beyond(judged, label)}
         for name, judged in case.workloads
@@ -495,21 +499,21 @@ def _narrow(case: Case) -> Kept:
     stands = (
         case.baseline if case.baseline in left else _ties(case, _ranked(case, left)[0], left)[0]
     )
-    return Kept(case.factor, case.labels, tuple(left), stands, why)
+    return StageDecision(case.factor, case.labels, tuple(left), stands, why)
 
 
-def _beyond(judged: Judged, label: str) -> bool:
+def _beyond(judged: PairwiseIntervals, label: str) -> bool:
     return label in judged.pairs.labels and judged.beyond(label)
 
 
-def _between(case: Case, left: Sequence[str]) -> list[str]:
+def _between(case: StageFactor, left: Sequence[str]) -> list[str]:
     """With all numbers that lie between two that are left."""
     places = [at for at, label in enumerate(case.order) if label in left]
     inside = case.order[min(places) : max(places) + 1] if places else ()
     return [label for label in case.labels if label in left or label in inside]
 
 
-def _best(case: Case) -> Kept:
+def _best(case: StageFactor) -> StageDecision:
     able = [label for label in case.labels if label not in case.broken]
     ranked = _ranked(case, able)
     if not case.baseline:
@@ -523,7 +527,7 @@ def _best(case: Case) -> Kept:
     return _kept(case, case.baseline, _reason(case, ranked))
 
 
-def _won(case: Case, best: str, able: Sequence[str], why: str) -> Kept:
+def _won(case: StageFactor, best: str, able: Sequence[str], why: str) -> StageDecision:
     """``best``, or the first of those that are the same in every workload."""
     first = _ties(case, best, [label for label in able if label != case.baseline])[0]
     if first != best:
@@ -531,7 +535,7 @@ def _won(case: Case, best: str, able: Sequence[str], why: str) -> Kept:
     return _kept(case, first, why)
 
 
-def _ties(case: Case, best: str, labels: Sequence[str]) -> list[str]:
+def _ties(case: StageFactor, best: str, labels: Sequence[str]) -> list[str]:
     """``best`` and the ``labels`` that are the same as it in every workload, in order."""
     return [
         label
@@ -541,7 +545,7 @@ def _ties(case: Case, best: str, labels: Sequence[str]) -> list[str]:
     ] or [best]
 
 
-def _gains(case: Case, label: str) -> str:
+def _gains(case: StageFactor, label: str) -> str:
     told = []
     for name, judged in case.workloads:
         if judged.verdict(label, case.baseline) == "better":
@@ -551,7 +555,7 @@ def _gains(case: Case, label: str) -> str:
     return f"{', '.join(told)} than {case.baseline}"
 
 
-def _reason(case: Case, ranked: Sequence[str]) -> str:
+def _reason(case: StageFactor, ranked: Sequence[str]) -> str:
     """Why the baseline stays."""
     others = [label for label in ranked if label != case.baseline]
     verdicts = {
@@ -572,7 +576,7 @@ def _reason(case: Case, ranked: Sequence[str]) -> str:
     return "nothing was shown to be better"
 
 
-def _smallest_as_good(case: Case) -> Kept:
+def _smallest_as_good(case: StageFactor) -> StageDecision:
     share = case.confidence ** (1 / max(1, len(case.workloads)))
     found = {
         name: steps(judged.pairs, _order(case), case.margin, share)
@@ -598,16 +602,16 @@ def _smallest_as_good(case: Case) -> Kept:
     return _kept(case, stands, "no level was shown to be as good as the best: more blocks would")
 
 
-def _order(case: Case) -> tuple[str, ...]:
+def _order(case: StageFactor) -> tuple[str, ...]:
     """Ascending; what is no number comes before all numbers, hence is tested last."""
     return (*(label for label in case.labels if label not in case.order), *case.order)
 
 
-def _as_good(found: Sequence[Step]) -> set[str]:
+def _as_good(found: Sequence[_LevelTest]) -> set[str]:
     return {step.level for step in found if step.as_good}
 
 
-def _ranked(case: Case, labels: Sequence[str]) -> list[str]:
+def _ranked(case: StageFactor, labels: Sequence[str]) -> list[str]:
     """The best on average over the workloads first; levels without data last."""
     means = [judged.pairs.mean() for _, judged in case.workloads]
 
@@ -617,8 +621,8 @@ def _ranked(case: Case, labels: Sequence[str]) -> list[str]:
     return sorted(labels, key=total)
 
 
-def _kept(case: Case, stands: str, why: str) -> Kept:
-    return Kept(case.factor, case.labels, (stands,), stands, why)
+def _kept(case: StageFactor, stands: str, why: str) -> StageDecision:
+    return StageDecision(case.factor, case.labels, (stands,), stands, why)
 
 
 def listed(labels: Sequence[str], most: int = 6) -> str:

@@ -80,7 +80,7 @@ _HOUR = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class StandardDeviation:
     """A standard deviation on the log scale with its 95 % interval, and its degrees of freedom."""
 
     sd: float
@@ -90,7 +90,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Drift:
+class DriftEstimate:
     """Change of the log response per hour with its 95 % interval, seen over ``hours``; Spearman's
     ``rho`` with the order of execution and its ``p``."""
 
@@ -103,7 +103,7 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True)
-class Odd:
+class _FirstTrial:
     """The first trial: how many times the others' mean it is, and ``p`` that one of them is so
     far off."""
 
@@ -112,7 +112,7 @@ class Odd:
 
 
 @dataclass(frozen=True, slots=True)
-class Floor:
+class NoiseFloor:
     """The noise of one workload's primary metric.  ``between`` is None for one block, ``drift``,
     ``lag`` (autocorrelation of what the drift leaves, and its p) and ``first`` where there are
     too few trials.  ``seconds`` is the usual wall time of one trial."""
@@ -122,15 +122,15 @@ class Floor:
     trials: int
     blocks: int
     seconds: float
-    within: Spread
-    between: Spread | None = None
-    drift: Drift | None = None
+    within: StandardDeviation
+    between: StandardDeviation | None = None
+    drift: DriftEstimate | None = None
     lag: tuple[float, float] | None = None
-    first: Odd | None = None
+    first: _FirstTrial | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
+class SampleSize:
     """What it takes to tell ``difference``: ``blocks`` and ``seconds`` in all, with the noise as
     estimated; ``most`` blocks, with it as large as its interval allows (None: never)."""
 
@@ -140,7 +140,7 @@ class Effort:
     seconds: float
 
 
-def floors(results: Results) -> tuple[Floor, ...]:
+def floors(results: Results) -> tuple[NoiseFloor, ...]:
     """The noise floor of every workload whose blocks hold more than one trial of it."""
     by_workload, metrics = counted(results), dict(results.study.decide.primary)
     times = {record.trial.number: record for record in results.records}
@@ -156,7 +156,7 @@ def floors(results: Results) -> tuple[Floor, ...]:
         logs = data.logs[order]
         enough = len(logs) >= FEWEST and float(np.ptp(logs)) > ARITHMETIC
         found.append(
-            Floor(
+            NoiseFloor(
                 workload=workload,
                 metric=data.metric,
                 trials=len(logs),
@@ -172,7 +172,7 @@ def floors(results: Results) -> tuple[Floor, ...]:
     return tuple(found)
 
 
-def within(data: Responses) -> Spread | None:
+def within(data: Responses) -> StandardDeviation | None:
     """Of trials within blocks; None where no block has two."""
     if not len(data.logs):
         return None
@@ -185,14 +185,14 @@ def within(data: Responses) -> Spread | None:
     return spread(squares, df)
 
 
-def spread(squares: float, df: int, confidence: float = CONFIDENCE) -> Spread:
+def spread(squares: float, df: int, confidence: float = CONFIDENCE) -> StandardDeviation:
     """From a sum of squares with ``df`` > 0 degrees of freedom, by chi-square."""
     tail = (1 - confidence) / 2
     low, high = (math.sqrt(squares / float(chdtri(df, at))) for at in (tail, 1 - tail))
-    return Spread(math.sqrt(squares / df), low, high, df)
+    return StandardDeviation(math.sqrt(squares / df), low, high, df)
 
 
-def between(data: Responses, inside: Spread) -> Spread | None:
+def between(data: Responses, inside: StandardDeviation) -> StandardDeviation | None:
     """Of blocks, what the trials within them explain taken off; None for one block."""
     counts = np.bincount(data.layout.block)
     df = len(counts) - 1
@@ -204,7 +204,7 @@ def between(data: Responses, inside: Spread) -> Spread | None:
     error = inside.sd**2
     if error <= ARITHMETIC**2:
         plain = spread(squares / size, df)
-        return Spread(plain.sd, plain.low, plain.high, df)
+        return StandardDeviation(plain.sd, plain.low, plain.high, df)
     ratio = squares / df / error
     tail = (1 - CONFIDENCE) / 2
     ends = []
@@ -213,10 +213,10 @@ def between(data: Responses, inside: Spread) -> Spread | None:
         scale = size * float(chdtri(df, 1 - at))
         ends.append(math.sqrt(max(0.0, squares * (1 - explained)) / scale))
     estimate = math.sqrt(max(0.0, squares / df - error) / size)
-    return Spread(estimate, ends[0], ends[1], df)
+    return StandardDeviation(estimate, ends[0], ends[1], df)
 
 
-def drift(started: Floats, logs: Floats) -> Drift:
+def drift(started: Floats, logs: Floats) -> DriftEstimate:
     """Of ``logs`` in the order of execution, begun at ``started`` (seconds)."""
     n = len(logs)
     hours = (started - started.mean()) / _HOUR
@@ -224,12 +224,12 @@ def drift(started: Floats, logs: Floats) -> Drift:
     rho, p = spearman(logs)
     lasted = float(np.ptp(hours))
     if not total:
-        return Drift(0.0, -math.inf, math.inf, lasted, rho, p)
+        return DriftEstimate(0.0, -math.inf, math.inf, lasted, rho, p)
     slope = float(hours @ logs) / total
     rest = _level(started, logs)
     error = math.sqrt(float(rest @ rest) / (n - 2) / total)
     half = float(stdtrit(n - 2, (1 + CONFIDENCE) / 2)) * error
-    return Drift(slope, slope - half, slope + half, lasted, rho, p)
+    return DriftEstimate(slope, slope - half, slope + half, lasted, rho, p)
 
 
 def _level(started: Floats, logs: Floats) -> Floats:
@@ -240,17 +240,19 @@ def _level(started: Floats, logs: Floats) -> Floats:
     return np.asarray(centred - hours * (float(hours @ centred) / total) if total else centred)
 
 
-def first(logs: Floats) -> Odd:
+def first(logs: Floats) -> _FirstTrial:
     """The first of them against the others: a prediction interval turned round."""
     rest = logs[1:]
     away = float(logs[0] - rest.mean())
     error = float(rest.std(ddof=1)) * math.sqrt(1 + 1 / len(rest))
     if error <= ARITHMETIC:
-        return Odd(math.exp(away), 0.0 if abs(away) > ARITHMETIC else 1.0)
-    return Odd(math.exp(away), float(2 * stdtr(len(rest) - 1, -abs(away) / error)))
+        return _FirstTrial(math.exp(away), 0.0 if abs(away) > ARITHMETIC else 1.0)
+    return _FirstTrial(math.exp(away), float(2 * stdtr(len(rest) - 1, -abs(away) / error)))
 
 
-def efforts(floor: Floor, *, cells: int, comparisons: int, confidence: float) -> tuple[Effort, ...]:
+def efforts(
+    floor: NoiseFloor, *, cells: int, comparisons: int, confidence: float
+) -> tuple[SampleSize, ...]:
     """What each of :data:`DIFFERENCES` takes in a study of ``cells`` treatments of this workload
     and ``comparisons`` in all; empty where nothing is compared."""
     if cells < 2 or not comparisons:  # noqa: PLR2004 (nothing to compare)
@@ -263,7 +265,7 @@ def efforts(floor: Floor, *, cells: int, comparisons: int, confidence: float) ->
     for each in DIFFERENCES:
         usual, most = blocks(each, floor.within.sd), blocks(each, floor.within.high)
         seconds = usual * cells * floor.seconds if usual else math.inf
-        found.append(Effort(each, usual, most, seconds))
+        found.append(SampleSize(each, usual, most, seconds))
     return tuple(found)
 
 
@@ -303,7 +305,7 @@ SHORTEST = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class VarianceComponents:
     """What a trial's log variance is made of: ``between`` trials, and ``within`` (times seconds)
     trials.  ``told``: the former was told from nothing."""
 
@@ -317,7 +319,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Length:
+class TrialLength:
     """``seconds`` to measure, after ``warmup`` seconds that do not count; ``hours`` how long a
     study then takes for the same answer, as a share of what it takes now."""
 
@@ -326,7 +328,7 @@ class Length:
     hours: float
 
 
-def parts(trial: tuple[float, float], within: float, seconds: float) -> Parts:
+def parts(trial: tuple[float, float], within: float, seconds: float) -> VarianceComponents:
     """The two parts, from the standard deviation of trials of ``seconds`` (log scale; the estimate
     and the lower end of its interval), and from ``within``: the long-run variance of their series,
     relative to the squared mean, times the seconds between two points."""
@@ -334,10 +336,10 @@ def parts(trial: tuple[float, float], within: float, seconds: float) -> Parts:
     # A series may vary by more than its trials do: what one window lacks, the next one has.
     inside = min(within / seconds, estimate)
     between = max(estimate - inside, LEAST_SHARE * estimate)
-    return Parts(between, (estimate - between) * seconds, told=low > inside)
+    return VarianceComponents(between, (estimate - between) * seconds, told=low > inside)
 
 
-def optimum(found: Parts, overhead: float) -> float:
+def optimum(found: VarianceComponents, overhead: float) -> float:
     """t*, in seconds, for trials that cost ``overhead`` seconds (warm-up included) beside it."""
     if not found.between:
         return 0.0
@@ -345,14 +347,14 @@ def optimum(found: Parts, overhead: float) -> float:
 
 
 def advised(  # noqa: PLR0913 (an optimum has as many terms)
-    found: Parts,
+    found: VarianceComponents,
     *,
     overhead: float,
     warmup: tuple[float, float],
     seconds: float,
     shortest: float,
     enough: float = 0.0,
-) -> Length:
+) -> TrialLength:
     """The length to use, rounded up to what a person would write.
 
     ``overhead`` and ``seconds`` are those of a trial now, without its warm-up; ``warmup`` is the
@@ -368,7 +370,7 @@ def advised(  # noqa: PLR0913 (an optimum has as many terms)
     def hours(length: float, lost: float) -> float:
         return max(found.variance(length), enough) * (overhead + lost + length)
 
-    return Length(best, needed, hours(best, needed) / hours(seconds, former))
+    return TrialLength(best, needed, hours(best, needed) / hours(seconds, former))
 
 
 def rounded(seconds: float) -> float:
@@ -400,7 +402,7 @@ _BATCHES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """Where a series most likely changes its level: before point ``at``; ``p`` that a level series
     looks so changed."""
 
@@ -476,7 +478,7 @@ def mser(values: Floats) -> tuple[int, int]:
     return int(np.argmin(errors)) * size, most * size
 
 
-def change(values: Floats, noise: float = 0.0) -> Change:
+def change(values: Floats, noise: float = 0.0) -> ChangePoint:
     """The most likely single change of level, and how surprising it is.
 
     The largest of the differences between what is before and what is after a point, each in units
@@ -485,16 +487,16 @@ def change(values: Floats, noise: float = 0.0) -> Change:
     """
     n = len(values)
     if n < FEWEST_POINTS:
-        return Change(0, 1.0)
+        return ChangePoint(0, 1.0)
     before = np.arange(_TRIM, n - _TRIM + 1)
     path = np.cumsum(values - values.mean())[before - 1]
     steps = np.abs(path) / np.sqrt(before * (1 - before / n))
     at = int(before[int(np.argmax(steps))])
     if steps.max() <= ARITHMETIC * float(np.abs(values).max()):
-        return Change(0, 1.0)
+        return ChangePoint(0, 1.0)
     rest = np.concatenate([values[:at] - values[:at].mean(), values[at:] - values[at:].mean()])
     spread = math.sqrt(noise or long_run_variance([rest]))
-    return Change(at, _surprise(float(steps.max()) / spread, n) if spread else 0.0)
+    return ChangePoint(at, _surprise(float(steps.max()) / spread, n) if spread else 0.0)
 
 
 def _surprise(largest: float, n: int) -> float:

@@ -52,16 +52,16 @@ from scipy.stats import t as student
 from iotrial.model.finding import Comparison, Finding, Grid, Verdict
 from iotrial.model.measurement import METRICS, split
 from iotrial.model.results import Results
-from iotrial.model.study import Decide, Study
+from iotrial.model.study import DecisionRule, Study
 from iotrial.model.trial import UNKNOWN, Doubt, TrialRecord
 from iotrial.stats.blocks import ARITHMETIC, Floats, ratio_of
 from iotrial.stats.grid import grids, not_additive, sentences, value
 from iotrial.stats.pairs import (
     ALL,
-    Contrast,
-    Pair,
+    CellPair,
+    CellTable,
+    PairContrast,
     Side,
-    Table,
     by_session,
     contrasts,
     primary_tables,
@@ -80,7 +80,7 @@ _FEWEST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class GroupEffect:
     """Of one group: its mean log ratio, that one's ``variance`` and degrees of freedom (0: not
     known), and the ``sessions`` that it is of, where they are several."""
 
@@ -102,14 +102,14 @@ class Effect:
 class _Split:
     """A contrast parted by ``name``: a factor, or the workload."""
 
-    table: Table
-    contrast: Contrast
+    table: CellTable
+    contrast: PairContrast
     name: str
-    effects: tuple[Effect, ...]
+    effects: tuple[GroupEffect, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Hidden:
+class _HiddenEffect:
     """``level`` of ``factor``, whose average over ``workload`` (one, or all) hides opposites."""
 
     workload: str
@@ -118,7 +118,7 @@ class Hidden:
     doubt: Doubt
 
 
-def opposites(results: Results) -> Iterator[Hidden]:
+def opposites(results: Results) -> Iterator[_HiddenEffect]:
     """Each primary effect that averages opposite ones, with a doubt about the whole study."""
     splits = [
         each
@@ -131,10 +131,12 @@ def opposites(results: Results) -> Iterator[Hidden]:
     level = LEVEL / len(tested) if tested else 0.0
     for each in splits:
         if said := _doubted(each, level, results.study):
-            yield Hidden(each.table.workload, each.contrast.factor, each.contrast.level, said)
+            yield _HiddenEffect(
+                each.table.workload, each.contrast.factor, each.contrast.level, said
+            )
 
 
-def heterogeneity(effects: Sequence[Effect]) -> float:
+def heterogeneity(effects: Sequence[GroupEffect]) -> float:
     """The p-value of Welch's test that all effects (two or more, variances known) are equal."""
     weights = [1 / each.variance for each in effects]
     total, count = math.fsum(weights), len(effects)
@@ -147,7 +149,7 @@ def heterogeneity(effects: Sequence[Effect]) -> float:
     return float(fisher.sf(q / (count - 1) / corrected, count - 1, (count**2 - 1) / (3 * lost)))
 
 
-def _splits(table: Table, contrast: Contrast) -> Iterator[_Split]:
+def _splits(table: CellTable, contrast: PairContrast) -> Iterator[_Split]:
     told = [pair for pair in contrast.pairs if pair.side == ""]
     names = dict.fromkeys(name for pair in told for name, _ in pair.key[1])
     for name in ([_WORKLOAD] if table.workload == ALL else []) + list(names):
@@ -157,8 +159,8 @@ def _splits(table: Table, contrast: Contrast) -> Iterator[_Split]:
             yield _Split(table, contrast, name, effects)
 
 
-def _grouped(pairs: Sequence[Pair], name: str) -> Mapping[str, list[Pair]]:
-    found: dict[str, list[Pair]] = defaultdict(list)
+def _grouped(pairs: Sequence[CellPair], name: str) -> Mapping[str, list[CellPair]]:
+    found: dict[str, list[CellPair]] = defaultdict(list)
     for pair in pairs:
         label = pair.key[0] if name == _WORKLOAD else dict(pair.key[1]).get(name, UNKNOWN)
         if label != UNKNOWN:
@@ -166,19 +168,19 @@ def _grouped(pairs: Sequence[Pair], name: str) -> Mapping[str, list[Pair]]:
     return found
 
 
-def _effect(group: str, pairs: Sequence[Pair]) -> Effect:
+def _effect(group: str, pairs: Sequence[CellPair]) -> GroupEffect:
     """By its sessions where there are several, else by its pairs.  Repeats within a cell say how
     steady a moment was, and nothing of how far cells are apart."""
     units = by_session(pairs)
     logs = units if len(units) > 1 else np.array([pair.log for pair in pairs])
     middle = float(logs.mean())
     if len(logs) < _FEWEST or float(logs.std()) <= ARITHMETIC:
-        return Effect(group, middle, 0.0, 0.0, sessions=len(units))
+        return GroupEffect(group, middle, 0.0, 0.0, sessions=len(units))
     variance = float(logs.var(ddof=1)) / len(logs)
-    return Effect(group, middle, variance, len(logs) - 1.0, sessions=len(units))
+    return GroupEffect(group, middle, variance, len(logs) - 1.0, sessions=len(units))
 
 
-def _known(parted: _Split) -> list[Effect]:
+def _known(parted: _Split) -> list[GroupEffect]:
     return [each for each in parted.effects if each.df]
 
 
@@ -212,7 +214,9 @@ def _doubted(parted: _Split, level: float, study: Study) -> Doubt | None:
     )
 
 
-def _sides(effects: Sequence[Effect], study: Study) -> tuple[list[Effect], list[Effect]]:
+def _sides(
+    effects: Sequence[GroupEffect], study: Study
+) -> tuple[list[GroupEffect], list[GroupEffect]]:
     """Those above 1 and those below it, by their intervals and the margin."""
     confidence, margin = study.decide.confidence, study.decide.margin
     found = {
@@ -227,7 +231,7 @@ def _sides(effects: Sequence[Effect], study: Study) -> tuple[list[Effect], list[
     return up, sorted(found["worse"], key=lambda each: each.log)
 
 
-def _groups_listed(effects: Sequence[Effect], where: str) -> str:
+def _groups_listed(effects: Sequence[GroupEffect], where: str) -> str:
     told = [f"{format_change(ratio_of(e.log))} for {where}{e.group}" for e in effects[:_NAMED]]
     more = f" and {len(effects) - _NAMED} more" if len(effects) > _NAMED else ""
     return ", ".join(told) + more
@@ -242,7 +246,7 @@ _TOLD = 8
 _APART = 4
 
 
-def judge_recorded(results: Results, hidden: Sequence[Hidden] = ()) -> Comparison:
+def judge_recorded(results: Results, hidden: Sequence[_HiddenEffect] = ()) -> Comparison:
     """Every level against its factor's baseline: all workloads together, then each; the metrics
     that answer first, then the others.  ``hidden`` are the averages that say nothing."""
     study = results.study
@@ -262,7 +266,7 @@ def judge_recorded(results: Results, hidden: Sequence[Hidden] = ()) -> Compariso
 
 
 def _finding(
-    decide: Decide, table: Table, contrast: Contrast, units: Floats, *, family: int
+    decide: DecisionRule, table: CellTable, contrast: PairContrast, units: Floats, *, family: int
 ) -> Finding:
     """``units`` are the log ratios of the sessions, where there are several."""
     name, pairs = table.metric, contrast.pairs
@@ -300,7 +304,7 @@ def _finding(
     )
 
 
-def _count(pairs: Sequence[Pair]) -> int:
+def _count(pairs: Sequence[CellPair]) -> int:
     """Pairs of one session; or, of one pair, the repeats that both sides have."""
     if len(pairs) > 1:
         return len(pairs)
@@ -340,7 +344,7 @@ def answer(
     results: Results,
     findings: Sequence[Finding],
     crossed: Sequence[Grid] = (),
-    hidden: Sequence[Hidden] = (),
+    hidden: Sequence[_HiddenEffect] = (),
 ) -> str:
     """The answer: what can be claimed, factor by factor, or what was seen; then what it rests on.
 

@@ -57,7 +57,7 @@ Side = Literal["", "high", "low"]
 
 
 @dataclass
-class Cell:
+class RunCell:
     """The runs of one workload and treatment for one metric: logs of their values, the session
     and the folder of each, and on which side the truth lies where a value is censored."""
 
@@ -79,17 +79,17 @@ class Cell:
         return np.array([fmean(logs) for logs in found.values()])
 
 
-Cells = dict[Key, Cell]
+Cells = dict[Key, RunCell]
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CellPair:
     """Cells alike in everything but one factor: at its level, and at its baseline.  ``key`` is
     what they share: the workload, and the other factors."""
 
     key: Key
-    level: tuple[Cell, ...]
-    base: tuple[Cell, ...]
+    level: tuple[RunCell, ...]
+    base: tuple[RunCell, ...]
 
     @property
     def log(self) -> float:
@@ -107,7 +107,7 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class CellTable:
     """The cells of one workload (or of :data:`ALL`) for one metric; ``primary`` where the metric
     answers the question."""
 
@@ -118,21 +118,21 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Contrast:
+class PairContrast:
     """A level against its factor's baseline, and the pairs that show it."""
 
     factor: str
     level: str
     baseline: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[CellPair, ...]
 
     @property
-    def pairs_told(self) -> tuple[Pair, ...]:
+    def pairs_told(self) -> tuple[CellPair, ...]:
         """Those of which no value is censored."""
         return tuple(pair for pair in self.pairs if pair.side == "")
 
 
-def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
+def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[CellTable]:
     """All workloads together, quantity by quantity; then each with each of its metrics.
     ``sessions`` are those of the runs, by folder."""
     study = results.study
@@ -140,15 +140,15 @@ def tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
     if len(metrics) > 1:
         for quantity, of in _shared(metrics, sized=sized(study)).items():
             together = {key: cell for pair in of.items() for key, cell in cells[pair].items()}
-            yield Table(ALL, quantity, together, primary=True)
+            yield CellTable(ALL, quantity, together, primary=True)
     for workload, names in metrics.items():
         answers = primary(study, workload, names)
         for name in names:
             own = cells.get((workload, name), {})
-            yield Table(workload, name, own, primary=name in answers)
+            yield CellTable(workload, name, own, primary=name in answers)
 
 
-def primary_tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Table]:
+def primary_tables(results: Results, sessions: Mapping[str, str]) -> Iterator[CellTable]:
     """Of each workload alone, with each of the metrics that answer."""
     answers = {
         workload: primary(results.study, workload, names)
@@ -158,10 +158,10 @@ def primary_tables(results: Results, sessions: Mapping[str, str]) -> Iterator[Ta
     cells = _cells(results, sessions, wanted)
     for workload, names in answers.items():
         for name in names:
-            yield Table(workload, name, cells.get((workload, name), {}), primary=True)
+            yield CellTable(workload, name, cells.get((workload, name), {}), primary=True)
 
 
-def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
+def contrasts(study: Study, cells: Cells) -> Iterator[PairContrast]:
     """Every level of every factor against the baseline, where there is a pair."""
     told = [_Told(key, dict(key[1]), cell) for key, cell in cells.items()]
     names = [factor.name for factor in study.factors]
@@ -176,7 +176,7 @@ def contrasts(study: Study, cells: Cells) -> Iterator[Contrast]:
             if level != base and level in sides and base in sides:
                 pairs = _pairs(sides[level], sides[base], names, factor.name)
                 if pairs:
-                    yield Contrast(factor.name, level, base, tuple(pairs))
+                    yield PairContrast(factor.name, level, base, tuple(pairs))
 
 
 def sized(study: Study) -> bool:
@@ -254,7 +254,7 @@ def _cells(
             if own.job == "all" and math.isfinite(own.value) and own.value > 0:
                 if wanted is not None and (key[0], own.metric) not in wanted:
                     continue
-                cell = found[key[0], own.metric].setdefault(key, Cell())
+                cell = found[key[0], own.metric].setdefault(key, RunCell())
                 cell.logs.append(math.log(own.value))
                 cell.folders.append(folder)
                 cell.sessions.append(sessions[folder])
@@ -262,7 +262,7 @@ def _cells(
     return found
 
 
-def _side(cells: Sequence[Cell]) -> Side:
+def _side(cells: Sequence[RunCell]) -> Side:
     return next((cell.censored for cell in cells if cell.censored), "")
 
 
@@ -272,7 +272,7 @@ class _Told:
 
     key: Key
     labels: Mapping[str, str]
-    cell: Cell
+    cell: RunCell
 
 
 @dataclass
@@ -281,7 +281,7 @@ class _Level:
 
     told: list[_Told]
     _blind: set[str] | None = None
-    _rest: dict[frozenset[str], dict[Key, list[Cell]]] = field(default_factory=dict)
+    _rest: dict[frozenset[str], dict[Key, list[RunCell]]] = field(default_factory=dict)
 
     def blind(self, names: Sequence[str]) -> set[str]:
         """The factors that no cell tells."""
@@ -291,10 +291,10 @@ class _Level:
             }
         return self._blind
 
-    def rest(self, without: frozenset[str]) -> dict[Key, list[Cell]]:
+    def rest(self, without: frozenset[str]) -> dict[Key, list[RunCell]]:
         """The cells by workload and all other factors."""
         if without not in self._rest:
-            found: dict[Key, list[Cell]] = defaultdict(list)
+            found: dict[Key, list[RunCell]] = defaultdict(list)
             for each in self.told:
                 rest = tuple(part for part in each.key[1] if part[0] not in without)
                 found[each.key[0], rest].append(each.cell)
@@ -302,11 +302,11 @@ class _Level:
         return self._rest[without]
 
 
-def _pairs(level: _Level, base: _Level, names: Sequence[str], name: str) -> list[Pair]:
+def _pairs(level: _Level, base: _Level, names: Sequence[str], name: str) -> list[CellPair]:
     without = frozenset({name, *level.blind(names), *base.blind(names)})
     ours, theirs = level.rest(without), base.rest(without)
     shared = [key for key in ours if key in theirs]
-    return [Pair(key, tuple(ours[key]), tuple(theirs[key])) for key in shared]
+    return [CellPair(key, tuple(ours[key]), tuple(theirs[key])) for key in shared]
 
 
 # -- sessions -------------------------------------------------------------------------------------
@@ -403,7 +403,7 @@ def _place(record: TrialRecord) -> str:
     return record.source.rpartition("/")[0]
 
 
-def by_session(pairs: Sequence[Pair]) -> Floats:
+def by_session(pairs: Sequence[CellPair]) -> Floats:
     """The mean log ratio of each session, of pairs that some sessions have both sides of; where
     fewer than two sessions have both, the first session of one side is held against the first of
     the other, and so on.  Empty where a side has but one session.
@@ -448,12 +448,12 @@ def _filled(every: Sequence[Mapping[str | int, float]], names: Sequence[str | in
     return np.asarray(np.where(known, table, pair[:, None] + session).mean(axis=0))
 
 
-def _ratios(pair: Pair, *, ranked: bool) -> dict[str | int, float]:
+def _ratios(pair: CellPair, *, ranked: bool) -> dict[str | int, float]:
     level, base = (_means(side, ranked=ranked) for side in (pair.level, pair.base))
     return {name: value - base[name] for name, value in level.items() if name in base}
 
 
-def _means(cells: Iterable[Cell], *, ranked: bool) -> Mapping[str | int, float]:
+def _means(cells: Iterable[RunCell], *, ranked: bool) -> Mapping[str | int, float]:
     """Of each session, or of the first, second, … of each cell: the mean over the cells."""
     found: dict[str | int, list[float]] = defaultdict(list)
     for cell in cells:

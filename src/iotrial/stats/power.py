@@ -43,7 +43,7 @@ from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, nctdtr, ndtr
 
 from iotrial.errors import UsageError
-from iotrial.model.finding import Needs
+from iotrial.model.finding import RequiredBlocks
 from iotrial.model.results import Results
 from iotrial.stats.blocks import change_of
 from iotrial.stats.critical import FIRST, NEAR, average_over_sd, bound, quantile_at
@@ -153,7 +153,7 @@ LEAST_ERROR = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ComparisonPrecision:
     """How well one comparison is known: the standard ``error`` of its log ratio after ``blocks``
     blocks (2 at least), with ``df`` degrees of freedom.  ``tail`` is the one-sided error that its
     interval may make at all looks together."""
@@ -170,7 +170,7 @@ class Seen:
         return error, quantile_at(self.tail, blocks, df), df
 
 
-def blocks_to_differ(seen: Seen, log: float, power: float = POWER) -> int | None:
+def blocks_to_differ(seen: ComparisonPrecision, log: float, power: float = POWER) -> int | None:
     """The fewest blocks in all after which a true difference of ``log`` > 0 (log scale) is told
     with that power; None where 2,048 do not."""
 
@@ -181,7 +181,7 @@ def blocks_to_differ(seen: Seen, log: float, power: float = POWER) -> int | None
     return _fewest(enough)
 
 
-def blocks_to_equal(seen: Seen, margin: float, power: float = POWER) -> int | None:
+def blocks_to_equal(seen: ComparisonPrecision, margin: float, power: float = POWER) -> int | None:
     """The fewest blocks after which the interval of two equals lies within ± ``margin`` (log scale)
     with that power; None where 2,048 do not."""
 
@@ -192,7 +192,7 @@ def blocks_to_equal(seen: Seen, margin: float, power: float = POWER) -> int | No
     return _fewest(enough)
 
 
-def blocks_if_it_stays(seen: Seen, estimate: float, margin: float) -> int | None:
+def blocks_if_it_stays(seen: ComparisonPrecision, estimate: float, margin: float) -> int | None:
     """The fewest blocks after which an interval around ``estimate`` excludes 0 or lies within
     ± ``margin`` (log scale), at the noise seen."""
     room = max(abs(estimate), margin - abs(estimate))
@@ -219,8 +219,8 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
 
 
 def to_tell(
-    seen: Seen, estimate: float, margin: float, *, directed: bool, a_block: float
-) -> Needs | None:
+    seen: ComparisonPrecision, estimate: float, margin: float, *, directed: bool, a_block: float
+) -> RequiredBlocks | None:
     """What a primary comparison with this log ``estimate`` needs.
 
     ``margin`` is a fraction; ``a_block`` are the seconds of a block.  A metric of which nobody
@@ -240,20 +240,22 @@ def to_tell(
     return _priced(seen, least, whole, a_block, same=True)
 
 
-def to_hold(seen: Seen, estimate: float, tolerance: float, *, a_block: float) -> Needs | None:
+def to_hold(
+    seen: ComparisonPrecision, estimate: float, tolerance: float, *, a_block: float
+) -> RequiredBlocks | None:
     """What a guardrail needs: to tell the log ``estimate`` from the tolerated change."""
     away = abs(estimate - math.log1p(tolerance))
     return _priced(seen, away, blocks_to_differ(seen, away) if away else None, a_block)
 
 
 def _priced(
-    seen: Seen, log: float, blocks: int | None, a_block: float, *, same: bool = False
-) -> Needs:
+    seen: ComparisonPrecision, log: float, blocks: int | None, a_block: float, *, same: bool = False
+) -> RequiredBlocks:
     difference = abs(change_of(log))
     if blocks is None:
-        return Needs(difference, None, None, None, same)
+        return RequiredBlocks(difference, None, None, None, same)
     more = max(1, blocks - seen.blocks)
-    return Needs(difference, seen.blocks + more, more, more * a_block, same)
+    return RequiredBlocks(difference, seen.blocks + more, more, more * a_block, same)
 
 
 def seconds_of_a_block(results: Results) -> float:

@@ -82,7 +82,7 @@ PATIENCE = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class _TreatmentStanding:
     """One treatment after the latest look, against the kept one (itself: 0, 0, 0).
 
     ``estimate``, ``low`` and ``high`` are differences of logs; an end is infinite where there is
@@ -101,7 +101,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class InterimLook:
     """What was seen after a block: all differences (row less column), so that it can be told
     against any treatment, whoever was ``kept`` at that moment.
 
@@ -161,7 +161,7 @@ class Race:
         self.blocks, self.trials, self.sd = 0, 0, math.nan
         self.kept = favourite or 0
         self.active = tuple(range(size))
-        self.looks: list[Look] = []
+        self.looks: list[InterimLook] = []
         self.waiting: set[int] = set()
         """Treatments that may not be kept yet (a guardrail is open): they drop nobody, and are
         measured on, with the favourite, until they are cleared or dropped."""
@@ -171,7 +171,7 @@ class Race:
         """Whether nothing is open."""
         return not self.active
 
-    def standing(self, treatment: int) -> Standing:
+    def standing(self, treatment: int) -> _TreatmentStanding:
         kept = self.kept
         low = float(self._shown_low[treatment, kept])
         high = float(self._shown_high[treatment, kept])
@@ -182,7 +182,7 @@ class Race:
             low = min(low, high)
         if self._settled[treatment]:
             low, high = max(low, -self.margin), min(high, self.margin)
-        return Standing(
+        return _TreatmentStanding(
             float(self._estimate[treatment, kept]),
             low,
             high,
@@ -264,7 +264,7 @@ class Race:
         self._drop(df, error, number)
         self._choose()
         self.looks.append(
-            Look(
+            InterimLook(
                 self.blocks,
                 self.kept,
                 self.active,
@@ -347,7 +347,7 @@ def _unbounded(size: int) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class RaceDesign:
     """A race's own: how many ``treatments`` it began with, ``margin`` on the log scale, and the
     ``confidence`` of all its claims together."""
 
@@ -356,7 +356,7 @@ class Terms:
     confidence: float
 
 
-def blocks_to_decide(terms: Terms, difference: float, sd: float, *, left: int = 0) -> int:
+def blocks_to_decide(terms: RaceDesign, difference: float, sd: float, *, left: int = 0) -> int:
     """After how many blocks two treatments are decided whose logs differ by ``difference``.
 
     ``sd`` is the noise of one trial on the log scale; ``left`` how many treatments are still in
@@ -383,7 +383,7 @@ def _half(level: float, blocks: Indices, racing: int, sd: float) -> Floats:
     return np.where(df >= LEAST_DF, half, math.inf)
 
 
-def ahead(race: Race, terms: Terms) -> dict[int, int]:
+def ahead(race: Race, terms: RaceDesign) -> dict[int, int]:
     """Open treatment (but for the kept one) → blocks it still needs, 1 or more.
 
     Empty where nothing is open, and before the first look.  One that was not yet measured beside
@@ -407,7 +407,7 @@ def ahead(race: Race, terms: Terms) -> dict[int, int]:
 # -- limits: is a latency below what the study allows? --------------------------------------------
 
 
-class Limits:
+class GuardrailLimits:
     """What was seen of the limited metrics.  ``limits`` are (metric, limit in its base unit)."""
 
     def __init__(
@@ -467,7 +467,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Raced:
+class WorkloadRace:
     """The race of one workload.  ``cells`` are its treatments, in the race's numbering;
     ``higher`` whether more of the metric is better (logs were turned round where it is not);
     ``trials`` are the folders of each treatment's trials that counted; ``broken`` names the
@@ -494,9 +494,9 @@ class Raced:
         return cell[0][0] if len(cell) == 1 else "treatment"
 
     @property
-    def terms(self) -> Terms:
+    def terms(self) -> RaceDesign:
         """What its race was begun with."""
-        return Terms(self.race.size, self.race.margin, self.confidence)
+        return RaceDesign(self.race.size, self.race.margin, self.confidence)
 
 
 def raced(
@@ -504,7 +504,7 @@ def raced(
     cells: Mapping[str, Sequence[Treatment]],
     records: Iterable[TrialRecord],
     baseline: Mapping[str, str] | None = None,
-) -> tuple[Raced, ...]:
+) -> tuple[WorkloadRace, ...]:
     """The races of a study, in its workloads' order, after all of ``records``.
 
     ``cells`` are the treatments of each workload, ``baseline`` each factor's baseline level where
@@ -546,7 +546,7 @@ def _race(
     cells: tuple[Treatment, ...],
     records: Sequence[TrialRecord],
     terms: _Terms,
-) -> Raced:
+) -> WorkloadRace:
     metric = dict(study.decide.primary)[workload]
     higher = study.metrics.higher(metric) is not False
     standing = [
@@ -559,7 +559,7 @@ def _race(
     place = {cell: number for number, cell in enumerate(cells)}
     folders: list[list[str]] = [[] for _ in cells]
     guards = _Guards(study, favourite, len(cells))
-    limits = Limits(study.decide.limits, study.decide.confidence, len(cells))
+    limits = GuardrailLimits(study.decide.limits, study.decide.confidence, len(cells))
     broken: list[tuple[str, ...]] = [() for _ in cells]
     for asked, block in _blocks(records):
         found: dict[int, float] = {}
@@ -579,7 +579,7 @@ def _race(
             if names and not broken[number]:
                 broken[number] = names
                 race.drop(number)
-    return Raced(
+    return WorkloadRace(
         workload,
         metric,
         higher,

@@ -6,8 +6,8 @@ was proven not to be the best, *same* lies within the margin of the kept one, an
 *cannot-tell*.  Intervals are those of :mod:`iotrial.stats.race`; a dropped one's ends at 1.
 
 While a race runs, the reference may change from look to look.  All differences are kept
-(:class:`iotrial.stats.race.Look`), so that the whole story is told against one reference: what
-every look saw of the difference from the final kept one is exact, whoever led at that moment.
+(:class:`iotrial.stats.race.InterimLook`), so that the whole story is told against one reference:
+what every look saw of the difference from the final kept one is exact, whoever led at that moment.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.model.finding import (
-    Ahead,
     Comparison,
     Finding,
-    Needs,
     Place,
-    Racer,
-    RaceStory,
+    RaceForecast,
+    RaceResult,
+    RaceTreatment,
+    RequiredBlocks,
     Verdict,
 )
 from iotrial.model.results import Results
 from iotrial.stats.blocks import change_of
 from iotrial.stats.effects import baselines
 from iotrial.stats.levels import race_knees
-from iotrial.stats.race import Raced, ahead, raced
+from iotrial.stats.race import WorkloadRace, ahead, raced
 from iotrial.stats.recommend import left_out_of_race
 from iotrial.stats.verdict import LAST
 from iotrial.units import format_change, format_noise, format_wait, percent
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class _TrialTimes:
     """What the trials of one workload took: ``seconds`` of wall time, ``each`` per trial; and
     what the study has ``left`` of its budget (infinite: it has none)."""
 
@@ -46,21 +46,23 @@ class Took:
     left: float
 
 
-def took(results: Results, workload: str) -> Took:
+def took(results: Results, workload: str) -> _TrialTimes:
     """Of all its trials, those that do not count too."""
     spent = [(r.trial.workload, r.seconds + r.prepared) for r in results.records]
     own = [seconds for name, seconds in spent if name == workload]
     budget = results.study.design.budget or math.inf
     left = budget - math.fsum(seconds for _, seconds in spent)
-    return Took(math.fsum(own), math.fsum(own) / max(len(own), 1), left)
+    return _TrialTimes(math.fsum(own), math.fsum(own) / max(len(own), 1), left)
 
 
-def story(each: Raced, findings: Sequence[Finding], cost: Took, most_blocks: int) -> RaceStory:
+def story(
+    each: WorkloadRace, findings: Sequence[Finding], cost: _TrialTimes, most_blocks: int
+) -> RaceResult:
     """``findings`` are the race's, one for each treatment but the kept one, in their order;
     ``most_blocks`` is the study's."""
     race = each.race
     told = iter(findings)
-    return RaceStory(
+    return RaceResult(
         each.workload,
         each.metric,
         each.label(race.kept),
@@ -79,7 +81,7 @@ def story(each: Raced, findings: Sequence[Finding], cost: Took, most_blocks: int
     )
 
 
-def half(each: Raced) -> float | None:
+def half(each: WorkloadRace) -> float | None:
     """The widest half interval at the last look, as a relative difference."""
     if not each.race.looks:
         return None
@@ -92,27 +94,27 @@ def half(each: Raced) -> float | None:
     return change_of(max(halves)) if halves else None
 
 
-def _racer(each: Raced, number: int, finding: Finding | None) -> Racer:
+def _racer(each: WorkloadRace, number: int, finding: Finding | None) -> RaceTreatment:
     race, standing = each.race, each.race.standing(number)
     place = _place(each, number)
     count = len(each.trials[number])
     after = standing.dropped or standing.settled
     if place == "kept":
-        return Racer(each.label(number), place, 0, count, 1.0, 1.0, 1.0)
+        return RaceTreatment(each.label(number), place, 0, count, 1.0, 1.0, 1.0)
     if finding is None or not standing.blocks:
-        return Racer(each.label(number), place, after, count, None, None, None)
+        return RaceTreatment(each.label(number), place, after, count, None, None, None)
     sign = 1 if each.higher else -1
     path = tuple(
         (look.block, sign * float(look.estimates[number, race.kept]), float(width))
         for look in race.looks
         if math.isfinite(width := look.halves[number, race.kept])
     )
-    return Racer(
+    return RaceTreatment(
         finding.level, place, after, count, finding.ratio, finding.low, finding.high, path
     )  # fmt: skip
 
 
-def _place(each: Raced, number: int) -> Place:
+def _place(each: WorkloadRace, number: int) -> Place:
     race, standing = each.race, each.race.standing(number)
     if standing.lost:
         return "lost"
@@ -125,7 +127,7 @@ def _place(each: Raced, number: int) -> Place:
     return "same" if standing.settled else "open"
 
 
-def _ahead(each: Raced, cost: Took, most_blocks: int) -> Ahead | None:
+def _ahead(each: WorkloadRace, cost: _TrialTimes, most_blocks: int) -> RaceForecast | None:
     race = each.race
     need = ahead(race, each.terms)
     if not need:
@@ -136,10 +138,10 @@ def _ahead(each: Raced, cost: Took, most_blocks: int) -> Ahead | None:
     if math.isfinite(cost.left):
         a_block = max(cost.each * len(race.active), 1e-9)
         allowed = min(allowed, int(cost.left / a_block))
-    return Ahead(blocks, trials, trials * cost.each, max(allowed, 0))
+    return RaceForecast(blocks, trials, trials * cost.each, max(allowed, 0))
 
 
-def needs(each: Raced, cost: Took) -> dict[int, Needs]:
+def needs(each: WorkloadRace, cost: _TrialTimes) -> dict[int, RequiredBlocks]:
     """Open treatment → what would tell it from the kept one: blocks until it is expected to be
     dropped or called the same, if difference and noise stay as they were seen
     (:mod:`iotrial.stats.race`); as long as the race would go on for it."""
@@ -151,14 +153,14 @@ def needs(each: Raced, cost: Took) -> dict[int, Needs]:
         difference = abs(change_of(race.margin if within else away))
         far = race.blocks + more >= LAST
         found[number] = (
-            Needs(difference, None, None, None, within)
+            RequiredBlocks(difference, None, None, None, within)
             if far
-            else Needs(difference, race.blocks + more, more, seconds, within)
+            else RequiredBlocks(difference, race.blocks + more, more, seconds, within)
         )
     return found
 
 
-def price(told: RaceStory) -> str:
+def price(told: RaceResult) -> str:
     """What could be seen in the end, and what going on would cost."""
     words = ""
     if told.half is not None:
@@ -190,7 +192,7 @@ def judge_race(results: Results) -> Comparison:
     return told(results, races_of(results))
 
 
-def races_of(results: Results) -> tuple[Raced, ...]:
+def races_of(results: Results) -> tuple[WorkloadRace, ...]:
     """The races of a study over all its treatments."""
     study = results.study
     # Also what was not planned yet: of a large grid, most of it, and none of it may go unsaid.
@@ -198,7 +200,7 @@ def races_of(results: Results) -> tuple[Raced, ...]:
     return raced(study, cells, results.records, baselines(results))
 
 
-def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
+def told(results: Results, races: tuple[WorkloadRace, ...]) -> Comparison:
     """What these races come to."""
     study = results.study
     findings = tuple(
@@ -228,7 +230,7 @@ def told(results: Results, races: tuple[Raced, ...]) -> Comparison:
     )
 
 
-def _findings(each: Raced, cost: Took) -> list[Finding]:
+def _findings(each: WorkloadRace, cost: _TrialTimes) -> list[Finding]:
     race = each.race
     if not race.looks:
         return []
@@ -241,16 +243,16 @@ def _findings(each: Raced, cost: Took) -> list[Finding]:
     return told
 
 
-def _against_kept(each: Raced) -> list[Finding]:
+def _against_kept(each: WorkloadRace) -> list[Finding]:
     """One for every other treatment, in their order; none before the first look."""
     return [_finding(each, number) for number in _others(each)] if each.race.looks else []
 
 
-def _others(each: Raced) -> list[int]:
+def _others(each: WorkloadRace) -> list[int]:
     return [number for number in range(len(each.cells)) if number != each.race.kept]
 
 
-def _finding(each: Raced, number: int) -> Finding:
+def _finding(each: WorkloadRace, number: int) -> Finding:
     """A treatment against the kept one, as ratios of the metric itself."""
     race, standing = each.race, each.race.standing(number)
     ends = [standing.low, standing.high]
@@ -298,7 +300,7 @@ def _turned(finding: Finding) -> Finding:
     )
 
 
-def _words(each: Raced, margin: float, seconds: float) -> str:
+def _words(each: WorkloadRace, margin: float, seconds: float) -> str:
     """What to keep, what it took, and what is left open."""
     race = each.race
     kept = _named(each, race.kept)
@@ -330,7 +332,7 @@ def _words(each: Raced, margin: float, seconds: float) -> str:
     return " ".join(parts)
 
 
-def _listed(each: Raced, numbers: list[int]) -> str:
+def _listed(each: WorkloadRace, numbers: list[int]) -> str:
     """The nearest to the kept one with their changes; the others are in the table."""
     near = sorted(numbers, key=lambda n: abs(each.race.standing(n).estimate))[:MOST]
     told = [f"{each.label(n)} ({_change(each, n)})" for n in near]
@@ -338,7 +340,7 @@ def _listed(each: Raced, numbers: list[int]) -> str:
     return ", ".join(told) + more
 
 
-def _lead(each: Raced, kept: str, same: list[int], lost: list[int], margin: float) -> str:
+def _lead(each: WorkloadRace, kept: str, same: list[int], lost: list[int], margin: float) -> str:
     race = each.race
     if not race.decided:
         return f"cannot tell yet which is best; {kept} leads"
@@ -347,7 +349,7 @@ def _lead(each: Raced, kept: str, same: list[int], lost: list[int], margin: floa
     return _decided(each, kept, same, margin) + (", of what could be measured" if lost else "")
 
 
-def _decided(each: Raced, kept: str, same: list[int], margin: float) -> str:
+def _decided(each: WorkloadRace, kept: str, same: list[int], margin: float) -> str:
     race = each.race
     if race.favourite == race.kept:
         return f"no reason to change {kept}" if same else f"keep {kept}, it is best"
@@ -361,12 +363,12 @@ def _decided(each: Raced, kept: str, same: list[int], margin: float) -> str:
     return f"change {_named(each, race.favourite)} to {kept}, it is best"
 
 
-def _named(each: Raced, number: int | None) -> str:
+def _named(each: WorkloadRace, number: int | None) -> str:
     label = each.label(number or 0)
     return label if "=" in label else f"{each.factor}={label}"
 
 
-def _change(each: Raced, number: int) -> str:
+def _change(each: WorkloadRace, number: int) -> str:
     finding = _finding(each, number)
     if finding.low is None or finding.high is None:
         return format_change(finding.ratio)
@@ -374,7 +376,7 @@ def _change(each: Raced, number: int) -> str:
     return f"{format_change(finding.ratio)}, interval {ends}"
 
 
-def _method(results: Results, races: tuple[Raced, ...]) -> str:
+def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
     study = results.study
     sure, margin = percent(study.decide.confidence), percent(study.decide.margin)
     parts = [

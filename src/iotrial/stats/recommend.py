@@ -20,8 +20,8 @@ from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
 from iotrial.stats import effects
-from iotrial.stats.blocks import Fit, Layout
-from iotrial.stats.critical import Critical
+from iotrial.stats.blocks import BlockLayout, ContrastFit
+from iotrial.stats.critical import CriticalValue
 from iotrial.stats.designs import estimable, parameters
 from iotrial.stats.effects import coordinates, varied
 from iotrial.stats.levels import crowded
@@ -80,19 +80,19 @@ HOW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class IntervalBasis:
     """What the intervals of one workload's primary metric rest on; ``of`` is what varies by the
     fit's sd."""
 
     workload: str
-    layout: Layout
-    fit: Fit
-    critical: Critical | None
+    layout: BlockLayout
+    fit: ContrastFit
+    critical: CriticalValue | None
     unusable: int
     of: str = "one trial"
 
 
-def method(results: Results, terms: Sequence[Basis], family: int) -> str:
+def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str:
     """Design, n, degrees of freedom, confidence, family, critical values and margin."""
     study = results.study
     parts = [_design(results), *map(_workload, terms)]
@@ -168,7 +168,7 @@ def _and(numbers: Sequence[int]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-def _workload(terms: Basis) -> str:
+def _workload(terms: IntervalBasis) -> str:
     n, trials = len(terms.layout.incidence), len(terms.layout.cell)
     text = f"{terms.workload}: n = {n} {_plural(n, 'block')}, {trials} trials"
     if terms.unusable:
@@ -196,7 +196,7 @@ TOLD = ("Change ", "Keep ", "Which ", "Guardrail ")
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class RecommendationBasis:
     """All that a recommendation rests on.  ``resolvable`` is by workload; ``missing`` are
     (workload, factor, level) without data."""
 
@@ -207,13 +207,13 @@ class Case:
     missing: tuple[tuple[str, str, str], ...] = ()
 
 
-def recommend(case: Case) -> str:
+def recommend(case: RecommendationBasis) -> str:
     """One short paragraph per factor of the study, in its order."""
     told = [_factor(case, factor) for factor in case.study.factors]
     return " ".join(part for part in told if part)
 
 
-def _factor(case: Case, factor: Factor) -> str:
+def _factor(case: RecommendationBasis, factor: Factor) -> str:
     own = [f for f in case.findings if f.factor == factor.name and f.primary]
     lost = _lost(case, factor)
     if not own:
@@ -234,13 +234,13 @@ def _factor(case: Case, factor: Factor) -> str:
     return " ".join(sentence for sentence in sentences if sentence) + lost
 
 
-def _nothing(case: Case, factor: Factor) -> str:
+def _nothing(case: RecommendationBasis, factor: Factor) -> str:
     if any(name == factor.name for _, name, _ in case.missing):
         return f"no level shares a block with {case.baselines[factor.name]} in valid trials"
     return "it has no second level to compare"
 
 
-def _lead(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
+def _lead(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> str:
     """What to do, in a few words."""
     base = _named(factor, case.baselines[factor.name])
     better, worse = _levels(own, "better"), _levels(own, "worse")
@@ -255,7 +255,7 @@ def _lead(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
     return f"Keep {base}" if worse else _undecided(case, factor, own)
 
 
-def _undecided(case: Case, factor: Factor, own: Sequence[Finding]) -> str:
+def _undecided(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> str:
     """What to do where nothing is better and nothing is worse."""
     base = _named(factor, case.baselines[factor.name])
     verdicts = {f.verdict for f in own}
@@ -278,7 +278,7 @@ def _choice(own: Sequence[Finding], good: Sequence[str]) -> str:
     return f"{', '.join(ranked[:-1])} or {ranked[-1]} (not compared with each other)"
 
 
-def _claims(case: Case, own: Sequence[Finding]) -> str:
+def _claims(case: RecommendationBasis, own: Sequence[Finding]) -> str:
     """``: for randread bfq is 18.0 % slower (95 % interval −19.9 … −16.1), …``"""
     made = [f for f in own if f.verdict in ("better", "worse")]
     largest = sorted(made, key=lambda f: -abs(math.log(f.ratio)))[:MOST]
@@ -315,7 +315,7 @@ def _ends(finding: Finding) -> str:
     return " … ".join(end.removesuffix(" %") for end in ends)
 
 
-def _same(case: Case, own: Sequence[Finding]) -> str:
+def _same(case: RecommendationBasis, own: Sequence[Finding]) -> str:
     named = _by_workload(own, "same")
     if not named:
         return ""
@@ -323,7 +323,7 @@ def _same(case: Case, own: Sequence[Finding]) -> str:
     return f"Same as {base} within ±{margin}: {named}."
 
 
-def _untold(case: Case, own: Sequence[Finding]) -> str:
+def _untold(case: RecommendationBasis, own: Sequence[Finding]) -> str:
     named = _by_workload(own, "cannot-tell")
     if not named:
         return ""
@@ -354,7 +354,7 @@ def _it(count: int) -> str:
     return "it" if count == 1 else "them all"
 
 
-def _guarded(case: Case, factor: Factor) -> str:
+def _guarded(case: RecommendationBasis, factor: Factor) -> str:
     """Guardrails that broke; and those still open for a level that is better."""
     own = _guardrails(case, factor)
     better = _levels([f for f in case.findings if f.factor == factor.name and f.primary], "better")
@@ -371,7 +371,7 @@ def _guarded(case: Case, factor: Factor) -> str:
     return " ".join(told)
 
 
-def _guardrails(case: Case, factor: Factor) -> list[Finding]:
+def _guardrails(case: RecommendationBasis, factor: Factor) -> list[Finding]:
     return [f for f in case.findings if f.factor == factor.name and not f.primary]
 
 
@@ -379,7 +379,7 @@ def _more(findings: Sequence[Finding]) -> str:
     return f" and {len(findings) - MOST} more" if len(findings) > MOST else ""
 
 
-def _lost(case: Case, factor: Factor) -> str:
+def _lost(case: RecommendationBasis, factor: Factor) -> str:
     lost = [f"{workload} {level}" for workload, name, level in case.missing if name == factor.name]
     shown = ", ".join(lost[:MOST]) + (f" and {len(lost) - MOST} more" if len(lost) > MOST else "")
     return f" No valid trials to compare: {shown}." if lost else ""

@@ -35,7 +35,7 @@ from scipy.special import ndtr, stdtr
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
-from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, Layout, fit
+from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices, fit
 from iotrial.units import format_change, format_noise, format_value
 
 Counted = dict[str, tuple[TrialRecord, ...]]
@@ -55,7 +55,7 @@ class Responses:
     metric: str
     trials: tuple[Trial, ...]
     cells: tuple[Treatment, ...]
-    layout: Layout
+    layout: BlockLayout
     logs: Floats
     unusable: tuple[Trial, ...] = ()
 
@@ -98,7 +98,7 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
             unusable.append(record.trial)
     trials = tuple(record.trial for record in usable)
     cells = in_order(study, {trial.treatment for trial in trials})
-    layout = Layout(
+    layout = BlockLayout(
         _indices([round_of(study, trial) for trial in trials]),
         _indices_in([trial.treatment for trial in trials], cells),
     )
@@ -174,7 +174,7 @@ FEWEST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class _TreatmentSummary:
     """One treatment of one workload: ``n`` trials, their geometric ``mean`` in the metric's unit,
     ``sd`` of the logarithms (nan for n = 1; differences between blocks included), and the
     minimum, quartiles and maximum."""
@@ -189,7 +189,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class Noise:
+class ResponseNoise:
     """``trial``: standard deviation of one trial on the log scale, blocks and treatments taken
     out; ``paired``: that of the log ratio of two trials of one block (√2 times as large)."""
 
@@ -204,7 +204,7 @@ def quantiles(values: Sequence[float] | Floats, shares: Sequence[float]) -> tupl
     return tuple(float(value) for value in np.quantile(np.asarray(values), shares))
 
 
-def summaries(results: Results) -> tuple[Summary, ...]:
+def summaries(results: Results) -> tuple[_TreatmentSummary, ...]:
     """The primary metric of every workload and treatment that has data, in the study's order."""
     return tuple(
         _summary(workload, data, cell)
@@ -213,14 +213,14 @@ def summaries(results: Results) -> tuple[Summary, ...]:
     )
 
 
-def noise(results: Results) -> tuple[Noise, ...]:
+def noise(results: Results) -> tuple[ResponseNoise, ...]:
     """The noise of each workload's primary metric, where more than one block shows it."""
-    found: list[Noise] = []
+    found: list[ResponseNoise] = []
     for workload, data in primary_responses(results):
         fitted = fit(data.layout, data.logs, np.zeros((0, len(data.cells))))
         if fitted.df:
             sd = float(fitted.sd)
-            found.append(Noise(workload, sd, sd * math.sqrt(2), fitted.df))
+            found.append(ResponseNoise(workload, sd, sd * math.sqrt(2), fitted.df))
     return tuple(found)
 
 
@@ -273,12 +273,14 @@ def autocorrelation(values: Floats) -> tuple[float, float]:
     return lag, float(2 * ndtr(-abs(lag + 1 / n) * math.sqrt(n)))
 
 
-def _summary(workload: str, data: Responses, cell: int) -> Summary:
+def _summary(workload: str, data: Responses, cell: int) -> _TreatmentSummary:
     logs = data.logs[data.layout.cell == cell]
     sd = float(logs.std(ddof=1)) if len(logs) > 1 else math.nan
     quartiles = quantiles(np.exp(logs), (0, 0.25, 0.5, 0.75, 1))
     mean = math.exp(float(logs.mean()))
-    return Summary(workload, data.metric, data.cells[cell], len(logs), mean, sd, quartiles)
+    return _TreatmentSummary(
+        workload, data.metric, data.cells[cell], len(logs), mean, sd, quartiles
+    )
 
 
 def _in_time(data: Responses) -> Floats:

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import METRICS, Metrics
-from iotrial.model.results import Strain
+from iotrial.model.results import ResourceUsage
 from iotrial.model.study import Study
 from iotrial.units import format_seconds
 
@@ -94,7 +94,7 @@ _LINKS: tuple[Literal["nic", "adapter"], ...] = ("nic", "adapter")
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class ScalingObservation:
     """One thing that was seen, as a sentence (``said``); ``host`` and ``name`` of what stands out
     most ('': none), ``value`` the share that was compared with a limit or with an even share."""
 
@@ -108,22 +108,22 @@ class Observation:
         return asdict(self)
 
 
-def typical(trials: Iterable[Sequence[Strain]]) -> tuple[Strain, ...]:
+def typical(trials: Iterable[Sequence[ResourceUsage]]) -> tuple[ResourceUsage, ...]:
     """What each thing bore in most trials: the median of each number, in the first one's order."""
-    found: dict[tuple[str, ...], list[Strain]] = {}
+    found: dict[tuple[str, ...], list[ResourceUsage]] = {}
     for strains in trials:
         for each in strains:
             found.setdefault(_key(each), []).append(each)
     return tuple(_middle(same) for same in found.values())
 
 
-def _key(each: Strain) -> tuple[str, ...]:
+def _key(each: ResourceUsage) -> tuple[str, ...]:
     """A loop device may have another number, and another CPU be the busiest, in each trial."""
     own = "" if each.kind == "core" or (each.kind == "device" and each.of) else each.name
     return each.host, each.kind, own, each.of
 
 
-def _middle(same: Sequence[Strain]) -> Strain:
+def _middle(same: Sequence[ResourceUsage]) -> ResourceUsage:
     busy = [each.busy for each in same if each.busy is not None]
     return replace(
         same[-1],
@@ -138,19 +138,21 @@ def _middle(same: Sequence[Strain]) -> Strain:
     )
 
 
-def why(now: Sequence[Strain], before: Sequence[Strain] = ()) -> tuple[Observation, ...]:
+def why(
+    now: Sequence[ResourceUsage], before: Sequence[ResourceUsage] = ()
+) -> tuple[ScalingObservation, ...]:
     """What stands out in ``now``, the likeliest first; ``before`` is the same at the baseline.
     Nothing where nothing was sampled."""
     if not now:
         return ()
     found = [*_at_limit(now)]
     if not found:
-        found.append(Observation("nothing", "nothing we sample was at its limit"))
+        found.append(ScalingObservation("nothing", "nothing we sample was at its limit"))
         found += _slower(now, before)
     return (*found, *uneven(now))
 
 
-def _at_limit(strains: Sequence[Strain]) -> Iterator[Observation]:
+def _at_limit(strains: Sequence[ResourceUsage]) -> Iterator[ScalingObservation]:
     cpus = [each for each in strains if each.kind == "cpu"]
     full = [each for each in cpus if (each.busy or 0) >= CPU]
     yield from _most("cpu", full, len(cpus), _share, _cpu)
@@ -171,52 +173,52 @@ def _at_limit(strains: Sequence[Strain]) -> Iterator[Observation]:
 
 def _most(
     what: What,
-    found: Sequence[Strain],
+    found: Sequence[ResourceUsage],
     of: int,
-    value: Callable[[Strain], float],
-    words: Callable[[Strain], str],
-) -> Iterator[Observation]:
+    value: Callable[[ResourceUsage], float],
+    words: Callable[[ResourceUsage], str],
+) -> Iterator[ScalingObservation]:
     """The one that stands out most, and how many are like it."""
     if found:
         most = max(found, key=value)
         more = f" ({len(found)} of {of} such at their limit)" if len(found) > 1 else ""
-        yield Observation(what, words(most) + more, most.host, most.name, value(most))
+        yield ScalingObservation(what, words(most) + more, most.host, most.name, value(most))
 
 
-def _share(each: Strain) -> float:
+def _share(each: ResourceUsage) -> float:
     return each.busy or 0.0
 
 
-def _filled(each: Strain) -> float:
+def _filled(each: ResourceUsage) -> float:
     return each.depth / each.limit
 
 
-def _cpu(each: Strain) -> str:
+def _cpu(each: ResourceUsage) -> str:
     interrupted = f", {each.interrupts:.0%} in interrupts" if each.interrupts >= 0.1 else ""  # noqa: PLR2004
     return f"the CPU of {each.host} was {_share(each):.0%} busy{interrupted}"
 
 
-def _stolen(each: Strain) -> str:
+def _stolen(each: ResourceUsage) -> str:
     return f"a hypervisor kept {each.stolen:.0%} of the CPU time of {each.host}"
 
 
-def _core(each: Strain) -> str:
+def _core(each: ResourceUsage) -> str:
     interrupted = f", {each.interrupts:.0%} in interrupts" if each.interrupts >= 0.1 else ""  # noqa: PLR2004
     return f"CPU {each.name} of {each.host} was {_share(each):.0%} busy{interrupted}"
 
 
-def _link(each: Strain) -> str:
+def _link(each: ResourceUsage) -> str:
     return f"{each.name} of {each.host} carried {_share(each):.0%} of what its link can"
 
 
-def _queue(each: Strain) -> str:
+def _queue(each: ResourceUsage) -> str:
     return (
         f"the queue of {each.name} on {each.host} was full: {each.depth:.1f} of at most"
         f" {each.limit} I/Os in flight on average"
     )
 
 
-def _bottom(strains: Sequence[Strain]) -> list[Strain]:
+def _bottom(strains: Sequence[ResourceUsage]) -> list[ResourceUsage]:
     """The disks: paths, and devices that are not built on any."""
     built = {(each.host, each.of) for each in strains if each.kind == "path"}
     return [
@@ -226,7 +228,9 @@ def _bottom(strains: Sequence[Strain]) -> list[Strain]:
     ]
 
 
-def _slower(now: Sequence[Strain], before: Sequence[Strain]) -> Iterator[Observation]:
+def _slower(
+    now: Sequence[ResourceUsage], before: Sequence[ResourceUsage]
+) -> Iterator[ScalingObservation]:
     """Devices whose I/Os take longer than at the baseline, though nothing here is full."""
     known = {_key(each): each for each in before if each.kind == "device" and each.latency}
     grown = [
@@ -239,7 +243,7 @@ def _slower(now: Sequence[Strain], before: Sequence[Strain]) -> Iterator[Observa
     most, each = max(grown, key=lambda pair: pair[0])
     if most >= SLOWER:
         was = known[_key(each)].latency
-        yield Observation(
+        yield ScalingObservation(
             "slower",
             f"an I/O of {each.name} on {each.host} took {format_seconds(each.latency)}, at the"
             f" baseline {format_seconds(was)}: what it waits for lies below what we sample (the"
@@ -250,7 +254,7 @@ def _slower(now: Sequence[Strain], before: Sequence[Strain]) -> Iterator[Observa
         )
 
 
-def uneven(strains: Sequence[Strain]) -> tuple[Observation, ...]:
+def uneven(strains: Sequence[ResourceUsage]) -> tuple[ScalingObservation, ...]:
     """Where peers did not carry alike: hosts with as many parts, targets of the same name, paths
     of one device, adapters of one host."""
     found = [*_hosts(strains), *_parts(strains)]
@@ -281,17 +285,17 @@ def apart(shares: Mapping[str, float]) -> tuple[str, float] | None:
     return (name, ratio) if abs(ratio - 1) > UNEVEN else None
 
 
-def _carried(shares: Mapping[str, float], host: str, words: str) -> Iterator[Observation]:
+def _carried(shares: Mapping[str, float], host: str, words: str) -> Iterator[ScalingObservation]:
     total = sum(shares.values())
     if total / max(1, len(shares)) < LEAST or not apart(shares):
         return
     name = max(shares, key=lambda each: shares[each])
     part = shares[name] / total
     said = f"{name} carried {part:.0%} {words} (even: {1 / len(shares):.0%})"
-    yield Observation("uneven", said, host, name, part)
+    yield ScalingObservation("uneven", said, host, name, part)
 
 
-def _hosts(strains: Sequence[Strain]) -> Iterator[Observation]:
+def _hosts(strains: Sequence[ResourceUsage]) -> Iterator[ScalingObservation]:
     ios: dict[str, float] = {}
     parts: dict[str, set[str]] = {}
     for each in strains:
@@ -303,7 +307,7 @@ def _hosts(strains: Sequence[Strain]) -> Iterator[Observation]:
         yield from _did(mine, "hosts")
 
 
-def _parts(strains: Sequence[Strain]) -> Iterator[Observation]:
+def _parts(strains: Sequence[ResourceUsage]) -> Iterator[ScalingObservation]:
     """The devices of one target on one host: ``arrays#1``, ``arrays#2``."""
     groups: dict[tuple[str, str], dict[str, float]] = {}
     for each in strains:
@@ -313,10 +317,10 @@ def _parts(strains: Sequence[Strain]) -> Iterator[Observation]:
         yield from _did(mine, f"devices of {of}")
 
 
-def _did(shares: Mapping[str, float], words: str) -> Iterator[Observation]:
+def _did(shares: Mapping[str, float], words: str) -> Iterator[ScalingObservation]:
     """``shares`` are by host, or by part, which begins with its host."""
     most = apart(shares)
     if most and sum(shares.values()) / len(shares) >= LEAST:
         name, ratio = most
         said = f"{name} did {ratio:.0%} of what the {len(shares)} {words} did on average"
-        yield Observation("uneven", said, name.partition("/")[0], name, ratio)
+        yield ScalingObservation("uneven", said, name.partition("/")[0], name, ratio)

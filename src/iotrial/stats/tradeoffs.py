@@ -30,7 +30,7 @@ MOST = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
+class MeanInterval:
     """A geometric mean in the metric's unit, with its interval (None: no residual df)."""
 
     middle: float
@@ -39,12 +39,12 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class TradeoffPoint:
     """One treatment; ``front``: no other treatment beats it."""
 
     treatment: Treatment
-    gain: Extent
-    cost: Extent
+    gain: MeanInterval
+    cost: MeanInterval
     front: bool
 
 
@@ -56,7 +56,7 @@ class Tradeoff:
     workload: str
     gain: str
     cost: str
-    points: tuple[Point, ...]
+    points: tuple[TradeoffPoint, ...]
 
 
 def tradeoffs(results: Results) -> tuple[Tradeoff, ...]:
@@ -74,7 +74,11 @@ def tradeoffs(results: Results) -> tuple[Tradeoff, ...]:
     return tuple(found)
 
 
-def beaten(own: tuple[Extent, Extent], other: tuple[Extent, Extent], ways: Sequence[bool]) -> bool:
+def beaten(
+    own: tuple[MeanInterval, MeanInterval],
+    other: tuple[MeanInterval, MeanInterval],
+    ways: Sequence[bool],
+) -> bool:
     """Whether ``other`` was shown to be better in one thing, and is no worse in the other.
     ``ways``: in which of the two more is better."""
     return any(
@@ -84,33 +88,33 @@ def beaten(own: tuple[Extent, Extent], other: tuple[Extent, Extent], ways: Seque
     )
 
 
-def _apart(better: Extent, worse: Extent, *, more: bool) -> bool:
+def _apart(better: MeanInterval, worse: MeanInterval, *, more: bool) -> bool:
     if better.low is None or better.high is None or worse.low is None or worse.high is None:
         return False
     return better.low > worse.high if more else better.high < worse.low
 
 
-def _behind(one: Extent, other: Extent, *, more: bool) -> bool:
+def _behind(one: MeanInterval, other: MeanInterval, *, more: bool) -> bool:
     return one.middle < other.middle if more else one.middle > other.middle
 
 
 def _points(
     results: Results, records: Sequence[TrialRecord], gain: str, cost: str
-) -> tuple[Point, ...]:
+) -> tuple[TradeoffPoint, ...]:
     gains, costs = (_extents(results, records, name) for name in (gain, cost))
     both = {cell: (gains[cell], costs[cell]) for cell in gains if cell in costs}
     if len(both) > MOST:
         return ()
     ways = tuple(results.study.metrics.higher(name) is True for name in (gain, cost))
     return tuple(
-        Point(cell, *own, not any(beaten(own, other, ways) for other in both.values()))
+        TradeoffPoint(cell, *own, not any(beaten(own, other, ways) for other in both.values()))
         for cell, own in both.items()
     )
 
 
 def _extents(
     results: Results, records: Sequence[TrialRecord], name: str
-) -> dict[Treatment, Extent]:
+) -> dict[Treatment, MeanInterval]:
     data = responses(records, name, results.study)
     if not data.trials:
         return {}
@@ -121,8 +125,8 @@ def _extents(
         logs = data.logs[data.layout.cell == place]
         middle = float(logs.mean())
         if not got.df:
-            found[cell] = Extent(math.exp(middle), None, None)
+            found[cell] = MeanInterval(math.exp(middle), None, None)
             continue
         half = critical * float(got.sd) / math.sqrt(len(logs))
-        found[cell] = Extent(*(math.exp(middle + side) for side in (0.0, -half, half)))
+        found[cell] = MeanInterval(*(math.exp(middle + side) for side in (0.0, -half, half)))
     return found

@@ -24,7 +24,17 @@ from pathlib import Path
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.formats import bonnie
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach, inside
+from iotrial.model.tool import (
+    LIKELY,
+    SLOW,
+    AssumedSpeed,
+    Leftover,
+    Load,
+    LoadAccess,
+    ParsedOutput,
+    ToolTarget,
+    inside,
+)
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.expression import evaluate
@@ -84,11 +94,11 @@ class Bonnie:
             found.append(("jobfile", "bonnie++ takes no job file"))
         return found or _together(_said(workload), facts)
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         del workload
-        return Reach(reads=True, writes=True)
+        return LoadAccess(reads=True, writes=True)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that is no directory."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
@@ -113,25 +123,26 @@ class Bonnie:
     def leaves(
         self,
         workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
-        aimed: Aimed,
+        aimed: ToolTarget,
         facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`.  A bonnie++ that is killed leaves files whose
-        names (its process id) nobody can know before."""
-        return (Left(_folder(aimed), "folder", "trial"),)
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`.  A bonnie++ that is killed leaves
+        files whose names (its process id) nobody can know before."""
+        return (Leftover(_folder(aimed), "folder", "trial"),)
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """What a slow disk needs."""
         del aimed
         return _STARTUP + _lasting(workload, SLOW, _SLOW_CHARACTERS)
 
-    def likely(self, workload: Workload, aimed: Aimed) -> float:
-        """See :class:`iotrial.model.tool.Ends`."""
+    def likely(self, workload: Workload, aimed: ToolTarget) -> float:
+        """See :class:`iotrial.model.tool.SupportsSizedLoads`."""
         del aimed
         return _lasting(workload, LIKELY, _CHARACTERS / _LIKELY_PAUSE)
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`.  Its many small files go through it always."""
+        """See :class:`iotrial.model.tool.SupportsCaching`.  Its many small files go through it
+        always."""
         said = _said(workload)
         if not said.get("D"):
             return "no direct = true"
@@ -144,7 +155,7 @@ class Bonnie:
             return ""
         return f"{version.strip()[:60]!r} is not bonnie++: is another program named so?"
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         data = result(folder, "stdout", "bonnie++")
         found = bonnie.parse(data, "stdout")
         note = folder / _NOTE
@@ -152,14 +163,14 @@ class Bonnie:
             return found
         what = f"the file fits into the page cache: {note.read_text('utf-8').strip()}"
         advice = 'Take a size of "2*memory", or direct = true.'
-        return Parsed(found.measurements, (*found.doubts, Doubt("page-cache", what, advice)))
+        return ParsedOutput(found.measurements, (*found.doubts, Doubt("page-cache", what, advice)))
 
 
 TOOL = Bonnie()
 EXAMPLE: dict[str, object] = {"size": "2*memory"}
 
 
-def _lasting(workload: Workload, pace: Pace, characters: float) -> float:
+def _lasting(workload: Workload, pace: AssumedSpeed, characters: float) -> float:
     """Seconds without the start; ``characters`` are bytes per second."""
     said = _said(workload)
     try:
@@ -177,7 +188,7 @@ def _lasting(workload: Workload, pace: Pace, characters: float) -> float:
     return total
 
 
-def _folder(aimed: Aimed) -> str:
+def _folder(aimed: ToolTarget) -> str:
     return f"{aimed.path.rstrip('/')}/iotrial-bonnie"
 
 

@@ -26,8 +26,8 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.formats.cells import parse_number
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
-from iotrial.model.workload import Wanted, Workload
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget
+from iotrial.model.workload import CustomMetric, Workload
 from iotrial.units import parse_seconds, parse_unit
 
 _OWN = ("seconds", "reads_only")
@@ -45,7 +45,7 @@ _FILE = re.compile(r"[A-Za-z0-9_][\w.-]*")
 _AGAIN = "look at what it printed, beside this; then mend pattern, json or file of the metric"
 
 
-class Command:
+class CommandTool:
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "command"
@@ -60,11 +60,11 @@ class Command:
     ) -> list[tuple[str, str]]:
         return [*_problems(workload), *(p for each in workload.metrics for p in _wrong(each))]
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         writes = workload.option("reads_only", default=False) is not True
         named = [each for word in _words(workload) for each in _paths(word)]
         devices = [each for each in named if each.startswith("/dev/")]
-        return Reach(
+        return LoadAccess(
             reads=True,
             writes=writes,
             paths=tuple(dict.fromkeys(each for each in devices if not _HARMLESS.fullmatch(each))),
@@ -74,7 +74,7 @@ class Command:
             opaque=True,
         )
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
@@ -82,7 +82,7 @@ class Command:
         spec = json.dumps([asdict(each) for each in workload.metrics], indent=1)
         return Load(argv, ((_SPEC, spec.encode()),))
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         del aimed
         try:
             return parse_seconds(str(workload.option("seconds", _SECONDS)))
@@ -93,16 +93,16 @@ class Command:
         del version
         return ""
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         try:
             spec = json.loads((folder / _SPEC).read_bytes())
-            metrics = [Wanted(**each) for each in spec]
+            metrics = [CustomMetric(**each) for each in spec]
         except (OSError, ValueError, TypeError) as error:
             raise FormatError(f"{folder / _SPEC}: not what iotrial put there: {error}") from None
-        return Parsed(tuple(_measured(folder, each) for each in metrics))
+        return ParsedOutput(tuple(_measured(folder, each) for each in metrics))
 
 
-TOOL = Command()
+TOOL = CommandTool()
 
 
 def _words(workload: Workload, target: str = "") -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def _no_time(value: object) -> bool:
         return True
 
 
-def _wrong(each: Wanted) -> Iterator[tuple[str, str]]:
+def _wrong(each: CustomMetric) -> Iterator[tuple[str, str]]:
     """What cannot work with one metric."""
     place = f"metrics.{each.name}"
     if not _NAME.fullmatch(each.name):
@@ -172,7 +172,7 @@ def _wrong(each: Wanted) -> Iterator[tuple[str, str]]:
         yield place, problem
 
 
-def _unlike(each: Wanted) -> Iterator[str]:
+def _unlike(each: CustomMetric) -> Iterator[str]:
     """What a metric is said to be, and is not."""
     try:
         base = parse_unit(each.unit)[1]
@@ -196,7 +196,7 @@ def _bad_pattern(pattern: str) -> str:
     return "" if groups == 1 else f"pattern {pattern!r} has {groups} groups; one is the number"
 
 
-def _measured(folder: Path, wanted: Wanted) -> Measurement:
+def _measured(folder: Path, wanted: CustomMetric) -> Measurement:
     place = f"{wanted.source}: {wanted.name}"
     try:
         data = (folder / wanted.source).read_bytes()
@@ -220,7 +220,7 @@ def _measured(folder: Path, wanted: Wanted) -> Measurement:
     return Measurement(wanted.name, value, unit, "all", wanted.source)
 
 
-def _number(text: str, wanted: Wanted, unit: str, place: str) -> float:
+def _number(text: str, wanted: CustomMetric, unit: str, place: str) -> float:
     try:
         number = parse_number(text, ".")
         if number is None or not math.isfinite(number.value) or number.censored:

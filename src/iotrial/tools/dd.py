@@ -24,7 +24,16 @@ from pathlib import Path
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats import dd as report
 from iotrial.formats.dd import asked
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
+from iotrial.model.tool import (
+    LIKELY,
+    SLOW,
+    AssumedSpeed,
+    Leftover,
+    Load,
+    LoadAccess,
+    ParsedOutput,
+    ToolTarget,
+)
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.units import parse_bytes
 
@@ -55,11 +64,11 @@ class Dd:
     ) -> list[tuple[str, str]]:
         return list(dict.fromkeys(_problems(workload)))
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         rw = workload.option("rw", "read")
-        return Reach(reads=rw != "write", writes=rw != "read")
+        return LoadAccess(reads=rw != "write", writes=rw != "read")
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for reads in a directory,
         where nothing says how much to write, and where a copy does not fit."""
         for option, problem in self.check(workload, facts):
@@ -88,24 +97,24 @@ class Dd:
     def leaves(
         self,
         workload: Workload,
-        aimed: Aimed,
+        aimed: ToolTarget,
         facts: Mapping[str, float],  # noqa: ARG002 (one file, whatever its size)
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: the file in a directory."""
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`: the file in a directory."""
         made = self.reach(workload).writes or _laid(workload)
         if aimed.kind != "directory" or not made:
             return ()
-        return (Left(_path(workload, aimed), "file", "study", ours=True),)
+        return (Leftover(_path(workload, aimed), "file", "study", ours=True),)
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """The time a slow disk needs."""
         return _lasting(workload, aimed, SLOW)
 
-    def likely(self, workload: Workload, aimed: Aimed) -> float:
-        """See :class:`iotrial.model.tool.Ends`."""
+    def likely(self, workload: Workload, aimed: ToolTarget) -> float:
+        """See :class:`iotrial.model.tool.SupportsSizedLoads`."""
         return _lasting(workload, aimed, LIKELY)
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def lay_out(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """The file that is read in a directory is written as this load would write it."""
         size = _size(workload, "size", "0") + _size(workload, "skip", "0")
         said = {k: v for k, v in workload.options if k not in _ONLY}
@@ -113,7 +122,7 @@ class Dd:
         return self.command(replace(workload, options=options), aimed, facts)
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`."""
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
         return "" if _on(workload, "direct") else "direct = false"
 
     def version_problem(self, version: str) -> str:
@@ -124,7 +133,7 @@ class Dd:
             f"{first!r} is not the dd of coreutils, which alone knows direct and fsync: install it"
         )
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         path = folder / _OUTPUT
         try:
             data, said = path.read_bytes(), (folder / "command").read_text("utf-8")
@@ -194,7 +203,7 @@ def _size(workload: Workload, name: str, default: str) -> int:
     return parse_bytes(str(workload.option(name, default)))
 
 
-def _wanted(workload: Workload, aimed: Aimed) -> int:
+def _wanted(workload: Workload, aimed: ToolTarget) -> int:
     """Bytes to copy; 0: to the end.  What is skipped is not there to be copied."""
     if workload.option("size"):
         return _size(workload, "size", "0")
@@ -204,7 +213,7 @@ def _wanted(workload: Workload, aimed: Aimed) -> int:
     return left // 2 // block * block if workload.option("rw", "read") == "both" else left
 
 
-def _behind(workload: Workload, size: int, aimed: Aimed) -> int:
+def _behind(workload: Workload, size: int, aimed: ToolTarget) -> int:
     """Where to write.  A copy is written behind what it is of, and must fit there.
 
     Raises UsageError where it does not, or would be written over what is read."""
@@ -220,7 +229,7 @@ def _behind(workload: Workload, size: int, aimed: Aimed) -> int:
     return at
 
 
-def _blocks(size: int, block: int, aimed: Aimed) -> int:
+def _blocks(size: int, block: int, aimed: ToolTarget) -> int:
     if size < block:
         raise UsageError(f"a block of {block} bytes is more than the {size} of {aimed.path}")
     return size // block
@@ -234,7 +243,7 @@ def _laid(workload: Workload) -> bool:
     return any(chore.kind == "lay out" for chore in workload.prepare)
 
 
-def _path(workload: Workload, aimed: Aimed) -> str:
+def _path(workload: Workload, aimed: ToolTarget) -> str:
     """In a directory, a file of dd's own: made by writing, or laid out before it is read."""
     if aimed.kind != "directory":
         return aimed.path
@@ -247,7 +256,7 @@ def _path(workload: Workload, aimed: Aimed) -> str:
     raise UsageError(f"dd reads one file, and {aimed.path} is a directory", advice=advice)
 
 
-def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
+def _lasting(workload: Workload, aimed: ToolTarget, pace: AssumedSpeed) -> float:
     try:
         size = _wanted(workload, aimed)
     except ValueError:

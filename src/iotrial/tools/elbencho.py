@@ -18,15 +18,15 @@ from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
 from iotrial.formats import elbencho
-from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (
     COUNT,
     COUNT_OR_NONE,
     SECONDS,
     SIZE,
-    Parallel,
-    Table,
+    OptionRules,
+    ParallelTool,
     as_words,
     count_of,
     own_folder,
@@ -35,7 +35,7 @@ from iotrial.tools.parallel import (
 
 _PHASES = ("mkdirs", "write", "stat", "read", "delfiles", "deldirs")
 _CHANGING = ("mkdirs", "write", "delfiles", "deldirs")
-_TABLE = Table(
+_TABLE = OptionRules(
     "elbencho",
     (*_PHASES, "direct", "rand", "norandalign", "trunc", "infloop", "sync", "dropcache"),
     {
@@ -53,7 +53,7 @@ _RESULT = "elbencho.csv"
 _SLOW_STREAM, _SLOW_RATE, _STARTUP = 20e6, 200.0, 3.0  # bytes/s, 1/s, seconds
 
 
-class Elbencho(Parallel):
+class Elbencho(ParallelTool):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "elbencho"
@@ -82,15 +82,15 @@ class Elbencho(Parallel):
         if block and size and block > size:
             yield "block", "it is larger than the file: elbencho would take another"
 
-    def read(self, data: bytes) -> Parsed:
+    def read(self, data: bytes) -> ParsedOutput:
         return elbencho.parse(data, _RESULT)
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         said = _TABLE.said(workload)
         reads = bool(said.keys() & {"read", "stat", "rwmixpct"})
-        return Reach(reads=reads, writes=any(name in said for name in _CHANGING))
+        return LoadAccess(reads=reads, writes=any(name in said for name in _CHANGING))
 
-    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    def load(self, said: Mapping[str, OptionValue], aimed: ToolTarget) -> Load:
         words = dict(said)
         if "size" not in words and aimed.kind != "device" and words.keys() & {"write", "read"}:
             if aimed.kind == "directory" or not aimed.size:
@@ -115,7 +115,7 @@ class Elbencho(Parallel):
         kept = ("threads", "block", "size", "dirs", "files", "direct")
         return {"write": True, **{name: said[name] for name in said if name in kept}}
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """What a slow disk needs; no longer than its time limit."""
         said = _TABLE.said(workload)
         phases = [name for name in _PHASES if name in said]
@@ -132,7 +132,7 @@ class Elbencho(Parallel):
         return _STARTUP + total
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`."""
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
         said = _TABLE.said(workload)
         moves = said.keys() & {"read", "write"}
         return "no direct = true" if moves and "direct" not in said else ""

@@ -28,12 +28,21 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.formats.fio import json_output as fio_json
-from iotrial.formats.fio.jobfile import Section, cut, escaped
+from iotrial.formats.fio.jobfile import JobSection, cut, escaped
 from iotrial.formats.fio.log import OPERATIONS
 from iotrial.formats.fio.log import course as fio_course
-from iotrial.model.listen import Listen
+from iotrial.model.listen import ListenAddress
 from iotrial.model.measurement import Measurement
-from iotrial.model.tool import Aimed, Course, Gate, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import (
+    Leftover,
+    Load,
+    LoadAccess,
+    LoadBarrier,
+    ParsedOutput,
+    RateSeries,
+    ToolTarget,
+    inside,
+)
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_options as rules
 from iotrial.tools import fio_server
@@ -72,15 +81,16 @@ class Fio:
     def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:
         return problems(workload, facts)
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         """Raises UsageError for a job file with ``include``, FormatError for one without a job."""
         return reach_of(sections(workload))
 
-    def unnameable(self, workload: Workload, aimed: Aimed) -> str:  # noqa: ARG002 (any load)
-        """See :class:`iotrial.model.tool.Naming`.  What stands before our folder is not cut."""
+    def unnameable(self, workload: Workload, aimed: ToolTarget) -> str:  # noqa: ARG002 (any load)
+        """See :class:`iotrial.model.tool.SupportsPathCheck`.  What stands before our folder is not
+        cut."""
         return "" if aimed.kind == "directory" else _cut(aimed.path)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for a path that fio would
         take for another, and for a directory without a size."""
         for option, problem in problems(workload, facts):
@@ -103,35 +113,35 @@ class Fio:
     def leaves(
         self,
         workload: Workload,
-        aimed: Aimed,
+        aimed: ToolTarget,
         facts: Mapping[str, float],  # noqa: ARG002 (names do not depend on the machine)
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`.  The files stay for the next trial, since
-        laying them out takes long."""
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`.  The files stay for the next trial,
+        since laying them out takes long."""
         if aimed.kind != "directory":
             return ()
         known = sections(workload)
         if any(map(_names_files, known)):
             named = (path for each in known for path in opened(each))
             mine = (path for path in named if path.startswith(aimed.path.rstrip("/") + "/"))
-            return tuple(Left(path, "file", "study") for path in dict.fromkeys(mine))
-        return (Left(_folder(aimed), "folder", "study"),)
+            return tuple(Leftover(path, "file", "study") for path in dict.fromkeys(mine))
+        return (Leftover(_folder(aimed), "folder", "study"),)
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def lay_out(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """fio makes the files it would read, and writes them, and no more (``create_only``)."""
         load = self.command(workload, aimed, facts)
         before = len(load.argv) - bool(workload.jobfile)
         return Load((*load.argv[:before], "--create_only=1", *load.argv[before:]), load.files)
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`."""
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
         return next(filter(None, (_buffered(each, workload) for each in sections(workload))), "")
 
     def depth(self, workload: Workload, facts: Mapping[str, float]) -> int:
-        """See :class:`iotrial.model.tool.Queueing`."""
+        """See :class:`iotrial.model.tool.SupportsQueueing`."""
         return depth_of(workload, facts)
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """Start-up, and per stage (jobs that run at the same time) start delay, ramp and
         runtime; an upper bound where the size may end it earlier.  Without a runtime: the time a
         slow disk needs for the size."""
@@ -143,18 +153,19 @@ class Fio:
         return _STARTUP + sum(stages)
 
     def traced(self, load: Load, workload: Workload) -> Load:
-        """See :class:`iotrial.model.tool.Tracing`.  Averages of short windows: a line for each I/O
-        would cost CPU and room."""
+        """See :class:`iotrial.model.tool.SupportsTrace`.  Averages of short windows: a line for
+        each I/O would cost CPU and room."""
         lasts = max(rules.duration(v) for s in sections(workload) for v in _runtimes(s))
         window = min(max(round(lasts * 1000 / _WINDOWS), _SHORTEST_WINDOW), _LONGEST_WINDOW)
         logs = (*(f"--write_{kind}_log={_LOG}" for kind in _KINDS), f"--log_avg_msec={window}")
         return replace(load, argv=(*_COMMON, *logs, *load.argv[len(_COMMON) :]))
 
-    def gated(self, load: Load, workload: Workload, gate: Gate) -> Load | None:
-        """See :class:`iotrial.model.tool.Gated`.  ``exec_prerun`` is done by each job when all
-        else is ready, files laid out and memory held, right before its clock starts (thread_main
-        in backend.c, the same from 3.0 to 3.42).  What fio adds to the command, a file named like
-        the job, is a comment.  A start delay counts from fio's own start, so that it has none."""
+    def gated(self, load: Load, workload: Workload, gate: LoadBarrier) -> Load | None:
+        """See :class:`iotrial.model.tool.SupportsBarrier`.  ``exec_prerun`` is done by each job
+        when all else is ready, files laid out and memory held, right before its clock starts
+        (thread_main in backend.c, the same from 3.0 to 3.42).  What fio adds to the command, a file
+        named like the job, is a comment.  A start delay counts from fio's own start, so that it has
+        none."""
         known = sections(workload)
         if any(each.values("startdelay") for each in known):
             return None
@@ -163,37 +174,37 @@ class Fio:
         return replace(load, argv=(*_COMMON, words, *load.argv[len(_COMMON) :]))
 
     def unserved(self, workload: Workload, path: str = "") -> list[tuple[str, str]]:
-        """See :class:`iotrial.model.tool.Served`."""
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         own = [(name, str(value)) for name, value in passed(workload)]
         found = [("start", what) for what in fio_server.problems(sections(workload), own)]
         if path and (what := fio_server.unfit(path)):
             found.append(("start", what))
         return list(dict.fromkeys(found))
 
-    def serving(self, listen: Listen | None = None) -> tuple[tuple[str, ...], str]:
-        """See :class:`iotrial.model.tool.Served`."""
+    def serving(self, listen: ListenAddress | None = None) -> tuple[tuple[str, ...], str]:
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         socket = "" if listen else f"{fio_server.FOLDER}/{fio_server.SOCKET}"
         return fio_server.serving(listen), socket
 
-    def client(self, load: Load, listen: Listen | None = None) -> tuple[Load, str]:
-        """See :class:`iotrial.model.tool.Served`."""
+    def client(self, load: Load, listen: ListenAddress | None = None) -> tuple[Load, str]:
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         called = listen.address if listen else fio_server.SOCKET
         return fio_server.through_client(load, _COMMON, listen), called
 
     def unlike(self, here: str, there: str) -> str:
-        """See :class:`iotrial.model.tool.Served`."""
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         return fio_server.version_problem(here, there)
 
     def failure(self, folder: Path) -> str:
-        """See :class:`iotrial.model.tool.Served`."""
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         return fio_server.failure(folder, _OUTPUT)
 
     def own_name(self, name: str, server: str) -> str:
-        """See :class:`iotrial.model.tool.Served`."""
+        """See :class:`iotrial.model.tool.SupportsServer`."""
         return fio_server.own_name(name, server)
 
-    def course(self, folder: Path, metric: str) -> Course | None:
-        """See :class:`iotrial.model.tool.Tracing`."""
+    def course(self, folder: Path, metric: str) -> RateSeries | None:
+        """See :class:`iotrial.model.tool.SupportsTrace`."""
         operation, _, quantity = metric.partition(".")
         kind = quantity if quantity in _KINDS else "iops"
         logs = {path.name: path.read_bytes() for path in sorted(folder.glob(f"{_LOG}_{kind}.*"))}
@@ -211,11 +222,11 @@ class Fio:
             f"{found[0]} is too old: histograms and nanoseconds came with fio 3.0; install a newer"
         )
 
-    def merge(self, several: Sequence[Parsed]) -> tuple[Measurement, ...]:
-        """See :class:`iotrial.model.tool.Merging`: as if all jobs stood in one report."""
+    def merge(self, several: Sequence[ParsedOutput]) -> tuple[Measurement, ...]:
+        """See :class:`iotrial.model.tool.SupportsMerge`: as if all jobs stood in one report."""
         return fio_json.together(several, "trial.json")
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
 
 
@@ -234,11 +245,11 @@ def _cut(path: str) -> str:
     )
 
 
-def _folder(aimed: Aimed) -> str:
+def _folder(aimed: ToolTarget) -> str:
     return f"{aimed.path.rstrip('/')}/{_FOLDER}"
 
 
-def _target(aimed: Aimed) -> dict[str, str]:
+def _target(aimed: ToolTarget) -> dict[str, str]:
     if aimed.kind == "directory":
         return {"directory": escaped(inside(_folder(aimed)))}
     if aimed.kind == "device":
@@ -246,7 +257,7 @@ def _target(aimed: Aimed) -> dict[str, str]:
     return {"filename": escaped(aimed.path)}
 
 
-def _sized(said: Mapping[str, str], aimed: Aimed) -> dict[str, str]:
+def _sized(said: Mapping[str, str], aimed: ToolTarget) -> dict[str, str]:
     """The size from the target.  In a directory every job has files of its own."""
     if said.keys() & {"size", "filesize"}:
         return {}
@@ -258,7 +269,7 @@ def _sized(said: Mapping[str, str], aimed: Aimed) -> dict[str, str]:
     return {"size": _after_offsets(said, aimed)} if aimed.size else {}
 
 
-def _after_offsets(said: Mapping[str, str], aimed: Aimed) -> str:
+def _after_offsets(said: Mapping[str, str], aimed: ToolTarget) -> str:
     """What is left of the target's size behind the furthest offset: fio takes a size from there on,
     and lays a file out anew that is not as long as both together (setup_files, 3.33)."""
     moved = [said[option] for option in ("offset", "offset_increment") if option in said]
@@ -279,7 +290,7 @@ def _after_offsets(said: Mapping[str, str], aimed: Aimed) -> str:
     return str(int(aimed.size - away))
 
 
-def _need_known_end(known: Sequence[Section], aimed: Aimed) -> None:
+def _need_known_end(known: Sequence[JobSection], aimed: ToolTarget) -> None:
     """Refuse a share of the file as the offset of a size in bytes: how far that goes depends on
     how long the file is, and fio lays it out anew where it is too short."""
     for each in known:
@@ -302,11 +313,11 @@ def _defaults(said: Mapping[str, str]) -> dict[str, str]:
     return {option: value for option, value in found.items() if option not in said}
 
 
-def _names_files(section: Section) -> bool:
+def _names_files(section: JobSection) -> bool:
     return any(section.values(option) for option in ("filename", "directory", "opendir"))
 
 
-def _buffered(section: Section, workload: Workload) -> str:
+def _buffered(section: JobSection, workload: Workload) -> str:
     """A job file is passed as it is, and fio's own default is buffered; else ours counts."""
     said = dict(section.options)
     if said.get("ioengine") in _CACHED:
@@ -319,18 +330,18 @@ def _buffered(section: Section, workload: Workload) -> str:
     return f"job {section.name} has direct={direct}" if rules.is_off(direct) else ""
 
 
-def _runtimes(section: Section) -> tuple[str, ...]:
+def _runtimes(section: JobSection) -> tuple[str, ...]:
     return tuple(section.values("runtime")) or ("0",)
 
 
-def _waits(section: Section) -> bool:
+def _waits(section: JobSection) -> bool:
     """Whether it begins only after those before it."""
     return any(not rules.is_off(value) for value in section.values("stonewall")) or bool(
         section.values("wait_for")
     )
 
 
-def _lasting(options: Mapping[str, str], aimed: Aimed) -> float:
+def _lasting(options: Mapping[str, str], aimed: ToolTarget) -> float:
     delay = rules.duration(options.get("startdelay", "0").rpartition("-")[2])
     ramp = rules.duration(options.get("ramp_time", "0"))
     if "runtime" in options:
@@ -338,7 +349,7 @@ def _lasting(options: Mapping[str, str], aimed: Aimed) -> float:
     return delay + ramp + _guess(options, aimed)
 
 
-def _guess(options: Mapping[str, str], aimed: Aimed) -> float:
+def _guess(options: Mapping[str, str], aimed: ToolTarget) -> float:
     size = _bytes(options.get("io_size", options.get("size", "")), aimed.size) or aimed.size
     if options.get("rw", "read").startswith("rand"):
         block = _bytes(options.get("bs", "4k"), 0) or 4096

@@ -20,8 +20,8 @@ from dataclasses import replace
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.formats.fio import jobfile as fio_jobfile
-from iotrial.formats.fio.jobfile import Section, filenames
-from iotrial.model.tool import Reach
+from iotrial.formats.fio.jobfile import JobSection, filenames
+from iotrial.model.tool import LoadAccess
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools import fio_options as rules
 from iotrial.tools.fio_options import resolved, value_text
@@ -38,7 +38,7 @@ _MOST_FILES = 4096
 NO_FILES = (".", "..", FOLDER)
 
 
-def reach_of(sections: Iterable[Section]) -> Reach:
+def reach_of(sections: Iterable[JobSection]) -> LoadAccess:
     """The union over all jobs.  What cannot be told counts as written to.
 
     ``paths`` are what the jobs name beside the target, in order, each once; a log or iolog
@@ -51,7 +51,7 @@ def reach_of(sections: Iterable[Section]) -> Reach:
     alters = [what for each in every if not _writes(each) for what in _alters(each)]
     extents = [(_extent(each) or 0, _sizes(each)) for each in every]
     extent, sized = max(extents, key=lambda each: each[0], default=(0, ""))
-    return Reach(
+    return LoadAccess(
         reads=any(map(_reads, every)),
         writes=any(map(_writes, every)),
         paths=tuple(dict.fromkeys(paths)),
@@ -62,12 +62,12 @@ def reach_of(sections: Iterable[Section]) -> Reach:
     )
 
 
-def _last(section: Section, option: str, default: str) -> str:
+def _last(section: JobSection, option: str, default: str) -> str:
     values = section.values(option)
     return values[-1].partition(":")[0] if values else default
 
 
-def _writes(section: Section) -> bool:
+def _writes(section: JobSection) -> bool:
     changes = _last(section, "ioengine", "") in rules.CHANGING_ENGINES
     replays = bool(section.values("read_iolog") or section.values("profile"))
     trims = any(not rules.is_off(value) for o in rules.TRIMS for value in section.values(o))
@@ -76,20 +76,20 @@ def _writes(section: Section) -> bool:
     return changes or replays or trims or zones or asked
 
 
-def _reads(section: Section) -> bool:
+def _reads(section: JobSection) -> bool:
     return _last(section, "rw", "read") not in rules.WRITES or bool(section.values("verify"))
 
 
 # What happens to a file that is only read.
 
 
-def spares_all(section: Section) -> bool:
+def spares_all(section: JobSection) -> bool:
     """Whether a job leaves every file as it is, whatever its size, that it finds by itself."""
     own = (option for option in _alters(section) if not option.startswith("opendir="))
     return not _writes(section) and not any(own) and not _extent(section)
 
 
-def _alters(section: Section) -> Iterator[str]:
+def _alters(section: JobSection) -> Iterator[str]:
     """Options that are not known to leave a file as it is."""
     for option, value in section.options:
         off = option in rules.HARMLESS_AT_ZERO and rules.is_off(value)
@@ -100,7 +100,7 @@ def _alters(section: Section) -> Iterator[str]:
         yield _sizes(section)
 
 
-def _sizes(section: Section) -> str:
+def _sizes(section: JobSection) -> str:
     return " ".join(f"{o}={value}" for o in _SIZES for value in section.values(o))
 
 
@@ -108,7 +108,7 @@ _SIZES = ("size", "filesize", "offset", "offset_increment", "numjobs")
 _OFFSETS = ("offset", "offset_increment")
 
 
-def _extent(section: Section) -> int | None:
+def _extent(section: JobSection) -> int | None:
     """How many bytes a file must have that fio is not to make longer; None: it cannot be told.
 
     An upper bound: the largest size after the furthest offset.  Per cents are of the file, so that
@@ -125,7 +125,7 @@ def _extent(section: Section) -> int | None:
     return furthest + max(length[0] or 0, length[1] or 0)
 
 
-def _bytes(section: Section, option: str, default: int = 0) -> int | None:
+def _bytes(section: JobSection, option: str, default: int = 0) -> int | None:
     """The largest of a range; None for what only fio, or the machine, can tell."""
     values = section.values(option)
     if not values:
@@ -144,7 +144,7 @@ def _number(text: str) -> int | None:
 # Names.
 
 
-def opened(section: Section) -> list[str]:
+def opened(section: JobSection) -> list[str]:
     """The files that fio opens for a job, where it names any itself, or a directory for them.
 
     Relative ones lie in the folder that fio works in.
@@ -169,7 +169,7 @@ def _joined(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def _derived(section: Section) -> list[str]:
+def _derived(section: JobSection) -> list[str]:
     jobs, files = _bytes(section, "numjobs", 1), _bytes(section, "nrfiles", 1)
     if jobs is None or files is None or jobs * files > _MOST_FILES:
         raise UsageError(
@@ -183,7 +183,7 @@ def _derived(section: Section) -> list[str]:
     return itself + [f"{section.name}.{job}.{file}" for job in range(jobs) for file in range(files)]
 
 
-def _others(section: Section) -> Iterator[str]:
+def _others(section: JobSection) -> Iterator[str]:
     for option, value in section.options:
         if option in rules.PATH_OPTIONS and option != "opendir" and "/" in value:
             yield from filenames(value)
@@ -191,7 +191,7 @@ def _others(section: Section) -> Iterator[str]:
             yield value.partition(":")[2]
 
 
-def _commands(section: Section) -> list[str]:
+def _commands(section: JobSection) -> list[str]:
     found = [value for name, value in section.options if name in rules.COMMAND_OPTIONS]
     engines = section.values("ioengine")
     found.extend(each for each in engines if each.startswith(("exec", "external:")))
@@ -218,7 +218,7 @@ def problems(workload: Workload, facts: Mapping[str, float]) -> list[Problem]:
     return list(dict.fromkeys(found))
 
 
-def sections(workload: Workload) -> tuple[Section, ...]:
+def sections(workload: Workload) -> tuple[JobSection, ...]:
     """What fio will run, job by job, with canonical names.  Values stay as they were written.
 
     Raises UsageError for a job file whose content is not all in the study.
@@ -226,13 +226,13 @@ def sections(workload: Workload) -> tuple[Section, ...]:
     table = rules.option_table()
     own = tuple((table.canonical(n), _plain(v)) for n, v in passed(workload))
     if not workload.jobfile:
-        return (Section(workload.name, own, heads=(0,) * len(own)),)
+        return (JobSection(workload.name, own, heads=(0,) * len(own)),)
     file = fio_jobfile.parse(jobfile(workload), f"job file of {workload.name}")
     if file.includes:
         advice = f"put the content of {file.includes[0]} in its place"
         raise UsageError("a job file with include cannot be known beforehand", advice=advice)
     return tuple(
-        Section(
+        JobSection(
             each.name,
             (*own, *((table.canonical(n), v) for n, v in each.options)),
             heads=(*(0,) * len(own), *each.heads),
@@ -315,7 +315,7 @@ def _jobfile(workload: Workload) -> Iterator[Problem]:
     yield from dict.fromkeys(p for each in known for p in (*_named_after(each), *_found_by(each)))
 
 
-def _named_after(section: Section) -> Iterator[Problem]:
+def _named_after(section: JobSection) -> Iterator[Problem]:
     """Where a job names no file, fio names its files after the job, in whatever folder that is; and
     the same with a log.  With several jobs of a section, ``name`` is the name of the first only."""
     data = not section.values("filename") and not section.values("opendir")
@@ -332,18 +332,18 @@ def _named_after(section: Section) -> Iterator[Problem]:
             yield "jobfile", f"[{section.name}] filename_format: a / leads elsewhere: take it out"
 
 
-def _found_by(section: Section) -> Iterator[Problem]:
+def _found_by(section: JobSection) -> Iterator[Problem]:
     """fio takes every file that it finds below an ``opendir``, whosever it is."""
     if section.values("opendir") and not spares_all(section):
         what = "the job could change every file that fio finds there: name its files with filename"
         yield "jobfile", f"[{section.name}] opendir: {what}, or only read and give no size"
 
 
-def _canonical(section: Section) -> set[str]:
+def _canonical(section: JobSection) -> set[str]:
     return {rules.option_table().canonical(name) for name, _ in section.options}
 
 
-def _section(section: Section) -> Iterator[Problem]:
+def _section(section: JobSection) -> Iterator[Problem]:
     table = rules.option_table()
     for name, value in section.options:
         option = table.canonical(name)
@@ -401,7 +401,7 @@ def _unknown_rw(value: str, kind: str) -> str:
     return f"{value!r} is not one of {', '.join(sorted(rules.RW))}{hint}"
 
 
-def _together(section: Section, default_engine: str) -> Iterator[Problem]:
+def _together(section: JobSection, default_engine: str) -> Iterator[Problem]:
     """What is wrong only in combination."""
     said = dict(section.options)
     engine, depth = said.get("ioengine", default_engine), said.get("iodepth", "1")

@@ -24,9 +24,9 @@ from pathlib import Path
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio import json_output
-from iotrial.formats.fio.jobfile import Section, unwritable
+from iotrial.formats.fio.jobfile import JobSection, unwritable
 from iotrial.formats.fio.json_output import MARK, messages
-from iotrial.model.listen import Listen
+from iotrial.model.listen import ListenAddress
 from iotrial.model.tool import Load
 
 SOCKET = "fio.sock"
@@ -49,7 +49,7 @@ _NEVER_THERE = (
 _START_DELAY = "it counts from fio's own start, and the server's jobs wait for the common moment"
 
 
-def serving(listen: Listen | None = None) -> tuple[str, ...]:
+def serving(listen: ListenAddress | None = None) -> tuple[str, ...]:
     """The command of a server, in the folder that it is started in, or that is to ``listen``."""
     if listen:
         return ("fio", f"--server={_spelled(listen)}")
@@ -57,11 +57,11 @@ def serving(listen: Listen | None = None) -> tuple[str, ...]:
     return ("sh", "-c", script, "iotrial-serve", "fio", f"--server=sock:{FOLDER}/{SOCKET}")
 
 
-def _spelled(listen: Listen) -> str:
+def _spelled(listen: ListenAddress) -> str:
     return f"{'ip6' if listen.six else 'ip'}:{listen.address},{listen.port}"
 
 
-def through_client(load: Load, common: Sequence[str], listen: Listen | None = None) -> Load:
+def through_client(load: Load, common: Sequence[str], listen: ListenAddress | None = None) -> Load:
     """The same load by a client.  ``common`` are the words that begin its command, and stay."""
     said = [word.removeprefix("--").partition("=") for word in load.argv[len(common) :]]
     options = [(name, value) for name, equals, value in said if equals]
@@ -84,7 +84,7 @@ def _line(option: str, value: str) -> str:
     return value
 
 
-def problems(sections: Sequence[Section], options: Sequence[tuple[str, str]]) -> Iterator[str]:
+def problems(sections: Sequence[JobSection], options: Sequence[tuple[str, str]]) -> Iterator[str]:
     """Why the client and server cannot do these jobs; ``options`` are the study's own."""
     for name, value in options:
         if _CUT.search(value):

@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
 from iotrial.formats import ior
-from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (
     COUNT,
     SECONDS,
     SIZE,
-    Parallel,
-    Table,
+    OptionRules,
+    ParallelTool,
     as_words,
     count_of,
     own_folder,
@@ -32,7 +32,7 @@ from iotrial.tools.parallel import (
     started,
 )
 
-_TABLE = Table(
+_TABLE = OptionRules(
     "IOR",
     ("w", "r", "F", "C", "Z", "e", "Y", "z", "k", "direct"),
     {
@@ -49,7 +49,7 @@ _BLOCK, _TRANSFER = 2**20, 2**18  # bytes; IOR's own defaults
 _SLOW_STREAM, _STARTUP = 20e6, 5.0  # bytes/s, seconds
 
 
-class Ior(Parallel):
+class Ior(ParallelTool):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "ior"
@@ -73,15 +73,15 @@ class Ior(Parallel):
         if "direct" in said and said.get("a", "POSIX") != "POSIX":
             yield "direct", "it is for the API POSIX"
 
-    def read(self, data: bytes) -> Parsed:
+    def read(self, data: bytes) -> ParsedOutput:
         return ior.parse(data, "stdout")
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         said = _TABLE.said(workload)
         both = not said.keys() & {"w", "r"}
-        return Reach(reads="r" in said or both, writes="w" in said or both)
+        return LoadAccess(reads="r" in said or both, writes="w" in said or both)
 
-    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    def load(self, said: Mapping[str, OptionValue], aimed: ToolTarget) -> Load:
         if aimed.kind == "device":
             advice = "aim it at a directory, or let the target have a filesystem"
             what = f"IOR makes and removes its file; {aimed.path} is a device"
@@ -102,7 +102,7 @@ class Ior(Parallel):
         kept = {name: value for name, value in said.items() if name not in ("r", "D", "z")}
         return {**kept, "w": True, "k": True}
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """What a slow disk needs; a stonewall ends a phase."""
         del aimed
         said, reach = _TABLE.said(workload), self.reach(workload)
@@ -113,7 +113,7 @@ class Ior(Parallel):
         return _STARTUP + phase * (reach.reads + reach.writes)
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`."""
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
         said = _TABLE.said(workload)
         api = said.get("a", "POSIX")
         if api != "POSIX":

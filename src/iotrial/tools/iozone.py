@@ -45,7 +45,16 @@ from iotrial.formats.fio.jobfile import escaped, unwritable
 from iotrial.formats.iozone_xls import FORMAT as SHEET
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Recording
-from iotrial.model.tool import LIKELY, SLOW, Aimed, Left, Load, Pace, Parsed, Reach
+from iotrial.model.tool import (
+    LIKELY,
+    SLOW,
+    AssumedSpeed,
+    Leftover,
+    Load,
+    LoadAccess,
+    ParsedOutput,
+    ToolTarget,
+)
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import Workload
 from iotrial.tools.expression import evaluate
@@ -127,16 +136,16 @@ class Iozone:
                 found.append((name, error.message))
         return found or list(_together(_said(workload, facts), workload))
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         """It always writes: the first test makes the files.  ``reads`` says whether it gives
         ``read.iops``."""
         try:
             reads = "read" in _tests(workload, {})
         except UsageError:
             reads = False
-        return Reach(reads=reads, writes=True)
+        return LoadAccess(reads=reads, writes=True)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for a device as the
         target, and where nothing says how large the files are."""
         for option, problem in self.check(workload, facts):
@@ -167,23 +176,25 @@ class Iozone:
         mode = ["-t", str(count), "-F"] if said.threads else ["-f"]
         return Load((*words, *mode, *_files(aimed, said)), (note,))
 
-    def unnameable(self, workload: Workload, aimed: Aimed) -> str:
-        """See :class:`iotrial.model.tool.Naming`: IOzone takes any path, fio's job files do not."""
+    def unnameable(self, workload: Workload, aimed: ToolTarget) -> str:
+        """See :class:`iotrial.model.tool.SupportsPathCheck`: IOzone takes any path, fio's job files
+        do not."""
         return _unfit_for_fio(*_place(aimed)) if workload.option("stand_in") else ""
 
     def leaves(
-        self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: the files of an IOzone that is killed."""
+        self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`: the files of an IOzone that is
+        killed."""
         files = _files(aimed, _said(workload, facts))
-        return tuple(Left(file, "file", "trial") for file in files)
+        return tuple(Leftover(file, "file", "trial") for file in files)
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """The time a slow disk needs for all passes, and the pauses of throughput mode."""
         return _lasting(workload, aimed, SLOW)
 
-    def likely(self, workload: Workload, aimed: Aimed) -> float:
-        """See :class:`iotrial.model.tool.Ends`."""
+    def likely(self, workload: Workload, aimed: ToolTarget) -> float:
+        """See :class:`iotrial.model.tool.SupportsSizedLoads`."""
         return _lasting(workload, aimed, LIKELY)
 
     def version_problem(self, version: str) -> str:
@@ -192,7 +203,7 @@ class Iozone:
             return ""
         return f"{version.strip()[:60]!r}: is another program named iozone?"
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         if (folder / _JOBS).exists():
             parsed = _parsed_of_fio(folder)
             data = (folder / _JOBS).read_bytes()
@@ -204,13 +215,13 @@ class Iozone:
         reads = any("read." in each.metric for each in parsed.measurements)
         more = [] if direct or not reads else _cached(folder)
         more += [] if direct or flushed else [_UNFLUSHED]
-        return Parsed(parsed.measurements, (*parsed.doubts, *more))
+        return ParsedOutput(parsed.measurements, (*parsed.doubts, *more))
 
 
 TOOL = Iozone()
 
 
-def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
+def _lasting(workload: Workload, aimed: ToolTarget, pace: AssumedSpeed) -> float:
     said = _said(workload, {"cpus": 4.0, "memory": 2.0**33})
     size = (said.size or _share(aimed, said)) * max(1, said.threads)
     streams = sum(each not in {"random", "mixed"} for each in said.operations)
@@ -221,7 +232,7 @@ def _lasting(workload: Workload, aimed: Aimed, pace: Pace) -> float:
     return passes * (pause * len(said.operations) + moved)
 
 
-def _place(aimed: Aimed) -> tuple[str, str]:
+def _place(aimed: ToolTarget) -> tuple[str, str]:
     """The folder of the files, and what their names begin with."""
     folder, _, beside = aimed.path.rstrip("/").rpartition("/")
     if aimed.kind == "directory":
@@ -229,7 +240,7 @@ def _place(aimed: Aimed) -> tuple[str, str]:
     return folder, f"{beside}.iozone"
 
 
-def _files(aimed: Aimed, said: _Said) -> list[str]:
+def _files(aimed: ToolTarget, said: _Said) -> list[str]:
     folder, name = _place(aimed)
     return [f"{folder}/{name}.{at}" for at in range(max(1, said.threads))]
 
@@ -307,8 +318,8 @@ def _mix_read(workload: Workload, facts: Mapping[str, float]) -> int:
     return int(share)
 
 
-def _phases(said: _Said, size: int) -> Phases:
-    return Phases(
+def _phases(said: _Said, size: int) -> _Phases:
+    return _Phases(
         operations=said.operations,
         threads=said.threads,
         size=size,
@@ -342,12 +353,12 @@ def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
         yield "each", "one stream has one process: say threads, or leave it out"
 
 
-def _share(aimed: Aimed, said: _Said) -> int:
+def _share(aimed: ToolTarget, said: _Said) -> int:
     """What each file gets of the target's size, in whole records."""
     return aimed.size // max(1, said.threads) // said.record * said.record
 
 
-def _own(folder: Path) -> tuple[Parsed, bytes]:
+def _own(folder: Path) -> tuple[ParsedOutput, bytes]:
     """What IOzone printed, held against its spreadsheet where there is one."""
     data = result(folder, "stdout", "IOzone")
     if b"-b " + _SHEET.encode() in data:
@@ -407,7 +418,7 @@ _AGAIN = "repeat the trial: fio did not end by itself"
 
 
 @dataclass(frozen=True, slots=True)
-class Phases:
+class _Phases:
     """What IOzone would have been told.  Sizes in bytes; ``mix_read`` in percent."""
 
     operations: tuple[str, ...]
@@ -432,7 +443,7 @@ def _unfit_for_fio(directory: str, name: str) -> str:
     return f"fio would load other files than {directory}/{name}.0: {found!r} is in their path"
 
 
-def _load_of_fio(phases: Phases, directory: str, name: str) -> Load:
+def _load_of_fio(phases: _Phases, directory: str, name: str) -> Load:
     """The files are ``name.0`` and so on in ``directory``."""
     lines = [
         "[global]",
@@ -456,7 +467,7 @@ def _load_of_fio(phases: Phases, directory: str, name: str) -> Load:
     return Load(argv, ((_JOBS, ("\n".join(lines) + "\n").encode()),))
 
 
-def _job(step: str, phases: Phases) -> list[str]:
+def _job(step: str, phases: _Phases) -> list[str]:
     if step == "backward_read":
         return [f"rw=read:-{2 * phases.record}"]
     if step == "stride_read":
@@ -471,7 +482,7 @@ def _job(step: str, phases: Phases) -> list[str]:
     return [f"rw={kind}", *engine]
 
 
-def _parsed_of_fio(folder: Path) -> Parsed:
+def _parsed_of_fio(folder: Path) -> ParsedOutput:
     """IOzone's names for fio's numbers, and the doubt that says whose they are."""
     data = result(folder, _OUTPUT, "fio, which stands in for IOzone,", what="report")
     parsed = fio_json.parse(data, _OUTPUT)
@@ -480,7 +491,7 @@ def _parsed_of_fio(folder: Path) -> Parsed:
         raise FormatError(f"{folder / _OUTPUT}: no phase of IOzone in fio's report", advice=_AGAIN)
     what = "fio ran these phases in IOzone's place (stand_in): these are not IOzone's numbers"
     doubt = Doubt("stand-in", what, "Compare them only with others that fio ran.")
-    return Parsed(tuple(found), (*_others(parsed.doubts), doubt))
+    return ParsedOutput(tuple(found), (*_others(parsed.doubts), doubt))
 
 
 def _renamed(each: Measurement) -> list[Measurement]:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from iotrial.errors import UsageError
 from iotrial.formats import iperf3
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.results import result
 
@@ -68,12 +68,12 @@ class Iperf3:
     ) -> list[tuple[str, str]]:
         return list(dict.fromkeys(_problems(workload)))
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         """``reads`` is receiving, ``writes`` is sending; no file is touched."""
         both, back = workload.option("bidir") is True, workload.option("reverse") is True
-        return Reach(reads=both or back, writes=both or not back, storage=False)
+        return LoadAccess(reads=both or back, writes=both or not back, storage=False)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that is a device or file."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
@@ -89,7 +89,7 @@ class Iperf3:
         argv += [option for name, option in _SWITCHES.items() if said.get(name)]
         return Load(tuple(argv))
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         del aimed
         asked = [
             str(workload.option(name, default)) for name, default in (("time", _TIME), ("omit", 0))
@@ -101,7 +101,7 @@ class Iperf3:
             return ""
         return f"{version.strip()[:60]!r} is not iperf3: iperf 2 speaks another protocol"
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         data = result(folder, "stdout", "iperf3")
         return iperf3.parse(data, "stdout")
 

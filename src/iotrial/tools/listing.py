@@ -22,7 +22,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.measurement import Measurement, metric
-from iotrial.model.tool import Aimed, Left, Load, Parsed, Reach, inside
+from iotrial.model.tool import Leftover, Load, LoadAccess, ParsedOutput, ToolTarget, inside
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.results import result
@@ -56,12 +56,12 @@ class Listing:
     ) -> list[tuple[str, str]]:
         return list(_problems(workload))
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         """It makes entries whatever it reads."""
         del workload
-        return Reach(reads=True, writes=True)
+        return LoadAccess(reads=True, writes=True)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that is no directory."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
@@ -75,19 +75,19 @@ class Listing:
     def leaves(
         self,
         workload: Workload,  # noqa: ARG002 (one folder, however many entries)
-        aimed: Aimed,
+        aimed: ToolTarget,
         facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: the entries of one that is killed."""
-        return (Left(_folder(aimed), "folder", "trial"),)
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`: the entries of one that is killed."""
+        return (Leftover(_folder(aimed), "folder", "trial"),)
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """What a slow server needs."""
         del aimed
         return _STARTUP + _lasting(workload, _SLOW_NAMES, _SLOW_CHANGES)
 
-    def likely(self, workload: Workload, aimed: Aimed) -> float:
-        """See :class:`iotrial.model.tool.Ends`."""
+    def likely(self, workload: Workload, aimed: ToolTarget) -> float:
+        """See :class:`iotrial.model.tool.SupportsSizedLoads`."""
         del aimed
         return _lasting(workload, _LIKELY_NAMES, _LIKELY_CHANGES)
 
@@ -97,7 +97,7 @@ class Listing:
         first = version.strip()[:60]
         return f"{first!r} is not GNU find, which alone prints sizes: install findutils"
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         text = result(folder, "stdout", "listing").decode("utf-8", "replace")
         return _parsed(text, "stdout")
 
@@ -105,7 +105,7 @@ class Listing:
 TOOL = Listing()
 
 
-def _folder(aimed: Aimed) -> str:
+def _folder(aimed: ToolTarget) -> str:
     return f"{aimed.path.rstrip('/')}/iotrial-listing"
 
 
@@ -148,7 +148,7 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
             yield name, f"listing has no such option; there are {', '.join(_DEFAULTS)}"
 
 
-def _parsed(text: str, raw: str) -> Parsed:
+def _parsed(text: str, raw: str) -> ParsedOutput:
     lines = text.split("\n")
     head = _HEAD.fullmatch(lines[0])
     if not head:
@@ -167,7 +167,7 @@ def _parsed(text: str, raw: str) -> Parsed:
     if len(steps.drops) != (passes if cache == "cold" else 0):
         raise FormatError(f"{raw}: {len(steps.drops)} drops for {passes} passes", advice=_AGAIN)
     operation = "list" if what in ("ls", "find") else "stat"
-    return Parsed(tuple(_measured(operation, steps, raw)), tuple(_doubts(steps, entries)))
+    return ParsedOutput(tuple(_measured(operation, steps, raw)), tuple(_doubts(steps, entries)))
 
 
 def _steps(lines: list[str], raw: str) -> _Steps:

@@ -19,14 +19,14 @@ from collections.abc import Iterator, Mapping
 
 from iotrial.errors import UsageError
 from iotrial.formats import mdtest
-from iotrial.model.tool import Aimed, Load, Parsed, Reach, inside
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget, inside
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.parallel import (
     COUNT,
     COUNT_OR_NONE,
     SIZE,
-    Parallel,
-    Table,
+    OptionRules,
+    ParallelTool,
     as_words,
     count_of,
     own_folder,
@@ -35,7 +35,7 @@ from iotrial.tools.parallel import (
 )
 
 _PHASES = ("C", "T", "E", "r")
-_TABLE = Table(
+_TABLE = OptionRules(
     "mdtest",
     (*_PHASES, "F", "D", "L", "u", "y", "R"),
     {
@@ -52,7 +52,7 @@ _TABLE = Table(
 _SLOW_RATE, _STARTUP = 200.0, 5.0  # 1/s, seconds
 
 
-class Mdtest(Parallel):
+class Mdtest(ParallelTool):
     """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
 
     name = "mdtest"
@@ -75,18 +75,18 @@ class Mdtest(Parallel):
         if size_of(said.get("e", 0)) > size_of(said.get("w", 0)):
             yield "read_bytes", "it is more than write_bytes: a read would end early"
 
-    def read(self, data: bytes) -> Parsed:
+    def read(self, data: bytes) -> ParsedOutput:
         return mdtest.parse(data, "stdout")
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         said = _TABLE.said(workload)
         every = not any(letter in said for letter in _PHASES)
-        return Reach(
+        return LoadAccess(
             reads=every or bool(said.keys() & {"T", "E"}),
             writes=every or bool(said.keys() & {"C", "r"}),
         )
 
-    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    def load(self, said: Mapping[str, OptionValue], aimed: ToolTarget) -> Load:
         if aimed.kind != "directory":
             advice = "aim it at a directory, or let the target have a filesystem"
             raise UsageError(f"mdtest works in a directory; {aimed.path} is none", advice=advice)
@@ -103,7 +103,7 @@ class Mdtest(Parallel):
         """Its files and directories, made only."""
         return {**{name: value for name, value in said.items() if name not in _PHASES}, "C": True}
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """What a slow disk needs."""
         del aimed
         said = _TABLE.said(workload)
@@ -113,7 +113,7 @@ class Mdtest(Parallel):
         return _STARTUP + items * kinds * phases / _SLOW_RATE
 
     def buffered(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.Caching`."""
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
         del workload
         return "mdtest's files"
 

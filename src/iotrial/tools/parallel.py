@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from iotrial.errors import UsageError
-from iotrial.model.tool import Aimed, Left, Load, Parsed
+from iotrial.model.tool import Leftover, Load, ParsedOutput, ToolTarget
 from iotrial.model.workload import OptionValue, Workload
 from iotrial.tools.results import result
 
@@ -31,7 +31,7 @@ SIZE = (r"\d{1,15}[kmgtKMGT]?", "bytes, such as 4k, 1m or 16g (of 1024)")
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class OptionRules:
     """``shapes``: option → (what its value must look like, in words).  ``names``: another name
     → the option's own."""
 
@@ -76,11 +76,11 @@ def size_of(value: OptionValue) -> int:
     return int(match[1]) * power
 
 
-class Parallel(ABC):
+class ParallelTool(ABC):
     """The part of :class:`iotrial.model.tool.Tool` that these tools share."""
 
     name: str
-    table: ClassVar[Table]
+    table: ClassVar[OptionRules]
     result_file = "stdout"
 
     @abstractmethod
@@ -88,7 +88,7 @@ class Parallel(ABC):
         """(option, what is wrong) for options that are right each, and wrong together."""
 
     @abstractmethod
-    def load(self, said: Mapping[str, OptionValue], aimed: Aimed) -> Load:
+    def load(self, said: Mapping[str, OptionValue], aimed: ToolTarget) -> Load:
         """What is executed for them.  Raises UsageError for a target that it is not for."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class Parallel(ABC):
         """The options with which it makes the files of a load, and no more."""
 
     @abstractmethod
-    def read(self, data: bytes) -> Parsed:
+    def read(self, data: bytes) -> ParsedOutput:
         """What the file with the result says.  Raises FormatError."""
 
     def check(
@@ -112,34 +112,35 @@ class Parallel(ABC):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
         return self.table.said(workload)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that it is not for."""
         return self.load(self._said(workload, facts), aimed)
 
-    def lay_out(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
-        """See :class:`iotrial.model.tool.LaysOut`."""
+    def lay_out(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
+        """See :class:`iotrial.model.tool.SupportsLayout`."""
         return self.load(self.laying_out(self._said(workload, facts)), aimed)
 
     def leaves(
         self,
         workload: Workload,  # noqa: ARG002 (whatever it does, it does it in there)
-        aimed: Aimed,
+        aimed: ToolTarget,
         facts: Mapping[str, float],  # noqa: ARG002
-    ) -> tuple[Left, ...]:
-        """See :class:`iotrial.model.tool.Leaves`: what one trial wrote the next may read."""
+    ) -> tuple[Leftover, ...]:
+        """See :class:`iotrial.model.tool.SupportsLeftovers`: what one trial wrote the next may
+        read."""
         own = own_folder(aimed, self.name)
-        return (Left(own, "folder", "study"),) if aimed.kind == "directory" else ()
+        return (Leftover(own, "folder", "study"),) if aimed.kind == "directory" else ()
 
     def version_problem(self, version: str) -> str:
         """There is no ``--version``: such a tool complains, or crashes, and is there."""
         del version
         return ""
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         return self.read(result(folder, self.result_file, self.table.tool))
 
 
-def own_folder(aimed: Aimed, name: str) -> str:
+def own_folder(aimed: ToolTarget, name: str) -> str:
     """Where the tool of this name works in a directory."""
     return f"{aimed.path.rstrip('/')}/iotrial-{name}"
 

@@ -3,7 +3,7 @@ measured together.
 
 What is counted adds up: I/Os, bytes, IOPS, bandwidths.  The time is that of the longest; the CPU of
 a load generator is the mean of theirs; a largest is the largest, a least the least.  Latencies are
-merged by the tool itself, from its histograms (:class:`iotrial.model.tool.Merging`); where it
+merged by the tool itself, from its histograms (:class:`iotrial.model.tool.SupportsMerge`); where it
 cannot, only means are, weighted by the I/Os, and there is no percentile: an average of percentiles
 is the percentile of nothing.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement, split
-from iotrial.model.tool import Merging, Parsed, Tool
+from iotrial.model.tool import ParsedOutput, SupportsMerge, Tool
 
 _SUMS = frozenset(
     ("iops", "bw", "rate", "bytes", "ios", "retransmits", "bw.sent", "bw.received", "depth")
@@ -29,7 +29,7 @@ _WEIGHTS = ("iops", "rate", "ios")
 MERGED = "trial.json"
 """The raw file of a number that is made of several loads': it names them."""
 
-Told = Sequence[tuple[str, Parsed]]
+Told = Sequence[tuple[str, ParsedOutput]]
 """Of each load: its name ('' where it is the only one), and what it measured."""
 
 
@@ -48,14 +48,14 @@ def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
         for each in parsed.measurements
         if each.job == "all"
     )
-    if isinstance(driver, Merging):
+    if isinstance(driver, SupportsMerge):
         return (*driver.merge([parsed for _, parsed in told]), *apart)
     if len(told) == 1:
         return (*(replace(each, job="all") for each in apart), *apart)
     return (*summed([parsed for _, parsed in told]), *apart)
 
 
-def summed(several: Sequence[Parsed]) -> Iterator[Measurement]:
+def summed(several: Sequence[ParsedOutput]) -> Iterator[Measurement]:
     """What can be said of all of them from their own numbers, of metrics that each has."""
     values = [{m.metric: m for m in each.measurements if m.job == "all"} for each in several]
     for name in values[0]:

@@ -28,7 +28,7 @@ def _modules() -> tuple[ModuleType, ...]:
     return tuple(plugin.module for plugin in plugins("tunables"))
 
 
-class Family(NamedTuple):
+class TunableFamily(NamedTuple):
     """A family, its docstring, and its rows in rank order."""
 
     name: str
@@ -37,10 +37,12 @@ class Family(NamedTuple):
     rows: tuple[Tunable, ...]
 
 
-def every_family() -> tuple[Family, ...]:
+def every_family() -> tuple[TunableFamily, ...]:
     """Every family, by name."""
     return tuple(
-        Family(str(each.FAMILY), str(each.TITLE), getdoc(each) or "", families()[each.FAMILY])
+        TunableFamily(
+            str(each.FAMILY), str(each.TITLE), getdoc(each) or "", families()[each.FAMILY]
+        )
         for each in _modules()
     )
 

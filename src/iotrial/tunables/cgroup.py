@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "cgroup"
@@ -54,13 +54,13 @@ def _limit(low: int, high: int, *words: str) -> Callable[[bytes], Domain]:
     return lambda _raw: Domain(low=low, high=high, words=words)
 
 
-def _told(path: str, form: str, unset: str) -> Callable[[str, str], tuple[Act, ...]]:
+def _told(path: str, form: str, unset: str) -> Callable[[str, str], tuple[Change, ...]]:
     """Write a line for the device; ``form`` has {device} and {value}; ``unset`` stands for
     the word ``unset``."""
 
-    def how(device: str, value: str) -> tuple[Act, ...]:
+    def how(device: str, value: str) -> tuple[Change, ...]:
         meant = unset if value == UNSET else value
-        return (Act("write", path=path, data=form.format(device=device, value=meant)),)
+        return (Change("write", path=path, data=form.format(device=device, value=meant)),)
 
     return how
 
@@ -163,7 +163,7 @@ TUNABLES: tuple[Tunable, ...] = (
         domain=lambda _raw: Domain(choices=("on", "off")),
         read=("sh", "-c", _CONTROLLER, "iotrial-controller", V2_ROOT),
         how=lambda _device, value: (
-            Act(
+            Change(
                 path=f"{V2_ROOT}/cgroup.subtree_control",
                 data="+io" if value == "on" else "-io",
             ),

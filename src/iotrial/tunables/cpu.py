@@ -22,7 +22,7 @@ from __future__ import annotations
 import errno
 import re
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "cpu"
@@ -100,9 +100,9 @@ def _script(text: str, name: str, *arguments: str) -> tuple[str, ...]:
     return ("sh", "-c", escaped, name, *arguments)
 
 
-def hold_latency(_device: str, value: str) -> tuple[Act, ...]:
+def hold_latency(_device: str, value: str) -> tuple[Change, ...]:
     """Replace our holder of /dev/cpu_dma_latency by one of ``value``, or by none."""
-    return (Act("run", argv=("sh", "-c", _HOLD, "iotrial-latency", PIDFILE, value, _HOLDER)),)
+    return (Change("run", argv=("sh", "-c", _HOLD, "iotrial-latency", PIDFILE, value, _HOLDER)),)
 
 
 def _one_of(*choices: str) -> Domain:

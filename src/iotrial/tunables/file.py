@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iotrial.model.step import ABSENT, Act
+from iotrial.model.step import ABSENT, Change
 from iotrial.model.tunable import Tunable
 
 FAMILY = "file"
@@ -46,19 +46,19 @@ def rows(  # noqa: PLR0913 (the keys of a table)
     """The two rows of one ``[knobs.NAME]``.  ``{value}`` in ``content`` and in the words of
     ``reload`` is the level."""
 
-    def keep(_device: str, value: str) -> tuple[Act, ...]:
+    def keep(_device: str, value: str) -> tuple[Change, ...]:
         if value == ABSENT:
-            return (Act("remove", path=file),)
-        return (Act("save", path=file, data=value),)
+            return (Change("remove", path=file),)
+        return (Change("save", path=file, data=value),)
 
-    def load(value: str) -> tuple[Act, ...]:
+    def load(value: str) -> tuple[Change, ...]:
         argv = tuple(word.replace("{value}", value) for word in reload)
-        return (Act("run", argv=(*UNMARKED, *argv)),) if argv else ()
+        return (Change("run", argv=(*UNMARKED, *argv)),) if argv else ()
 
-    def put(_device: str, value: str) -> tuple[Act, ...]:
-        return (Act("save", path=file, data=content.replace("{value}", value)), *load(value))
+    def put(_device: str, value: str) -> tuple[Change, ...]:
+        return (Change("save", path=file, data=content.replace("{value}", value)), *load(value))
 
-    def again(_device: str, value: str) -> tuple[Act, ...]:
+    def again(_device: str, value: str) -> tuple[Change, ...]:
         return load(value)
 
     written = Tunable(

@@ -27,7 +27,7 @@ from collections.abc import Callable
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "md"
@@ -96,7 +96,7 @@ def _speed(name: str, summary: str, moot: str) -> Tunable:
         unit="KiB/s for each member",
         read=("sed", "-e", "s/.*(system).*/system/", "-e", "s/ .*//", _FOLDER + name),
         how=lambda device, value: (
-            Act("write", path=_FOLDER.format(device=device) + name, data=value),
+            Change("write", path=_FOLDER.format(device=device) + name, data=value),
         ),
         risk="Resync takes the members from the load, or takes for ever.",
         moot=moot,
@@ -104,24 +104,24 @@ def _speed(name: str, summary: str, moot: str) -> Tunable:
     )
 
 
-def _bitmap(device: str, value: str) -> tuple[Act, ...]:
+def _bitmap(device: str, value: str) -> tuple[Change, ...]:
     if value.startswith(("clustered", "file")):
         return ()  # never changed, see bitmaps()
-    without = Act("write", path=_FOLDER.format(device=device) + "bitmap/location", data="none")
+    without = Change("write", path=_FOLDER.format(device=device) + "bitmap/location", data="none")
     if value == "none":
         return (without,)
     if problem := _bitmap_problem(value):
         raise UsageError(f"md.bitmap: {problem}", advice="Say the size of a chunk too.")
     size = int(value.split()[1]) // _KIB
     grow = ("mdadm", "--grow", f"/dev/{device}", "--bitmap=internal")
-    return (without, Act("run", argv=(*grow, f"--bitmap-chunk={size}K")))
+    return (without, Change("run", argv=(*grow, f"--bitmap-chunk={size}K")))
 
 
-def _policy(device: str, value: str) -> tuple[Act, ...]:
+def _policy(device: str, value: str) -> tuple[Change, ...]:
     if value not in ("resync", "ppl"):
         return ()  # it follows from something else (the bitmap, a journal)
     argv = ("mdadm", "--grow", f"/dev/{device}", f"--consistency-policy={value}")
-    return (Act("run", argv=argv),)
+    return (Change("run", argv=argv),)
 
 
 TUNABLES: tuple[Tunable, ...] = (

@@ -29,7 +29,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "multipath"
@@ -99,18 +99,18 @@ def file(key: str) -> str:
     return f"{FOLDER}/iotrial-{key}.conf"
 
 
-def _acts(section: str, key: str) -> Callable[[str, str], tuple[Act, ...]]:
-    reconfigure = Act("run", argv=("sh", "-c", _RECONFIGURE, "iotrial-reconfigure"))
+def _acts(section: str, key: str) -> Callable[[str, str], tuple[Change, ...]]:
+    reconfigure = Change("run", argv=("sh", "-c", _RECONFIGURE, "iotrial-reconfigure"))
 
-    def acts(_device: str, value: str) -> tuple[Act, ...]:
+    def acts(_device: str, value: str) -> tuple[Change, ...]:
         mine = file(key)
         if value == UNSET:
-            given_back = Act("save", path=mine, data="# iotrial is giving this setting back\n")
-            return (given_back, reconfigure, Act("remove", path=mine))
+            given_back = Change("save", path=mine, data="# iotrial is giving this setting back\n")
+            return (given_back, reconfigure, Change("remove", path=mine))
         if problem := _problem(value):
             raise UsageError(f"multipath.{key}: {problem}", advice="Leave it out of the study.")
         text = f'{_HEAD}{section} {{\n\t{key} "{value}"\n}}\n'
-        return (Act("save", path=mine, data=text), reconfigure)
+        return (Change("save", path=mine, data=text), reconfigure)
 
     return acts
 
@@ -186,10 +186,10 @@ multipathd restorequeueing map "${1:?}"
 """Argument: the map."""
 
 
-def _queueing(device: str, value: str) -> tuple[Act, ...]:
+def _queueing(device: str, value: str) -> tuple[Change, ...]:
     if value == "1":
-        return (Act("run", argv=("sh", "-c", _RESTORE, "iotrial-queues", device)),)
-    return (Act("run", argv=("multipathd", "disablequeueing", "map", device)),)
+        return (Change("run", argv=("sh", "-c", _RESTORE, "iotrial-queues", device)),)
+    return (Change("run", argv=("multipathd", "disablequeueing", "map", device)),)
 
 
 TUNABLES: tuple[Tunable, ...] = (

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "nfs"
@@ -35,8 +35,8 @@ device of its own; that of a disk is ``queue.read_ahead_kb``.  Its number is ask
 mounting again gives another one."""
 
 
-def _read_ahead(device: str, value: str) -> tuple[Act, ...]:
-    return (Act("run", argv=("sh", "-c", BDI, "iotrial-bdi", device, value)),)
+def _read_ahead(device: str, value: str) -> tuple[Change, ...]:
+    return (Change("run", argv=("sh", "-c", BDI, "iotrial-bdi", device, value)),)
 
 
 def _host(name: str, path: str, summary: str, low: int, high: int, **more: Any) -> Tunable:  # noqa: ANN401

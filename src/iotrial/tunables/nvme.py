@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "nvme"
@@ -30,15 +30,15 @@ _NO_FABRIC = "The controller sits on PCIe, not behind a fabric."
 _NO_ERRORS = "No connection is lost during the trial."
 _FOLDER = "/sys/class/nvme/{device}/"
 
-Acts = Callable[[str, str], tuple[Act, ...]]
+Acts = Callable[[str, str], tuple[Change, ...]]
 
 
 def _or_off(name: str) -> Acts:
     """``off`` reads where -1 is what must be written."""
 
-    def acts(device: str, value: str) -> tuple[Act, ...]:
+    def acts(device: str, value: str) -> tuple[Change, ...]:
         written = "-1" if value == "off" else value
-        return (Act("write", path=_FOLDER.format(device=device) + name, data=written),)
+        return (Change("write", path=_FOLDER.format(device=device) + name, data=written),)
 
     return acts
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "rps"
@@ -52,8 +52,8 @@ def written(mask: str) -> str:
     return ",".join([*chunks, *(mask[at : at + _CHUNK] for at in range(first, len(mask), _CHUNK))])
 
 
-def _write_cpus(device: str, value: str) -> tuple[Act, ...]:
-    return (Act("write", path=f"/sys/class/net/{device}/rps_cpus", data=written(value)),)
+def _write_cpus(device: str, value: str) -> tuple[Change, ...]:
+    return (Change("write", path=f"/sys/class/net/{device}/rps_cpus", data=written(value)),)
 
 
 def flows(_raw: bytes) -> Domain:

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "scsi"
@@ -67,14 +67,14 @@ def _seconds_or_off(high: int) -> DomainOf:
     return lambda _raw: Domain(low=0, high=high, words=("off",))
 
 
-def _loss_back(device: str, value: str) -> tuple[Act, ...]:
+def _loss_back(device: str, value: str) -> tuple[Change, ...]:
     """More than 600 is refused while fast_io_fail_tmo is off.  It moves that, which has the higher
     rank and goes back next."""
     folder = f"/sys/class/fc_remote_ports/{device}/"
-    loss = Act("write", path=f"{folder}dev_loss_tmo", data=value)
+    loss = Change("write", path=f"{folder}dev_loss_tmo", data=value)
     if int(value) <= _BLOCK_MAX:
         return (loss,)
-    return (Act("write", path=f"{folder}fast_io_fail_tmo", data="0"), loss)
+    return (Change("write", path=f"{folder}fast_io_fail_tmo", data="0"), loss)
 
 
 def _disk(name: str, summary: str, domain: DomainOf, **more: Any) -> Tunable:  # noqa: ANN401

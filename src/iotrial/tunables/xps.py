@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Tunable
 from iotrial.tunables.rps import masks, written
 
@@ -24,9 +24,9 @@ _SOURCE = (
 )
 
 
-def _writing(name: str) -> Callable[[str, str], tuple[Act, ...]]:
+def _writing(name: str) -> Callable[[str, str], tuple[Change, ...]]:
     return lambda device, value: (
-        Act("write", path=f"/sys/class/net/{device}/{name}", data=written(value)),
+        Change("write", path=f"/sys/class/net/{device}/{name}", data=written(value)),
     )
 
 

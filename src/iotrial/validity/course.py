@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import median
 
 from iotrial.model.trial import Doubt
-from iotrial.model.validity import Case, Pause, Sample, check
+from iotrial.model.validity import IOSample, LateSample, LoadEvidence, check
 from iotrial.units import format_seconds
 from iotrial.validity import disk
 
@@ -31,7 +31,7 @@ SLOPE = 0.10
     invalid=True,
     reads=disk.stat,
 )
-def steady_state(case: Case) -> Iterator[Doubt]:
+def steady_state(case: LoadEvidence) -> Iterator[Doubt]:
     """The rate was still on its way somewhere while it was measured.
 
     The rules of SNIA's PTS on the device's own series, once a second: the time that the load
@@ -60,7 +60,7 @@ def steady_state(case: Case) -> Iterator[Doubt]:
         )
 
 
-def rounds(window: Sequence[Sample]) -> list[float]:
+def rounds(window: Sequence[IOSample]) -> list[float]:
     """Bytes per second in :data:`ROUNDS` equal parts of the samples."""
     last = len(window) - 1
     edges = [window[round(last * part / ROUNDS)] for part in range(ROUNDS + 1)]
@@ -106,7 +106,7 @@ OWN_WAY = 0.2
     invalid=True,
     reads=disk.stat,
 )
-def standstill(case: Case) -> Iterator[Doubt]:
+def standstill(case: LoadEvidence) -> Iterator[Doubt]:
     """The machine stood still while the load ran, or the device did.
 
     On this machine a thread of iotrial wakes twenty times a second while a load runs.  Where it
@@ -145,7 +145,7 @@ def standstill(case: Case) -> Iterator[Doubt]:
         yield standstill.doubt(f"{case.scene.device} finished no I/O for {format_seconds(silent)}")
 
 
-def _lost(case: Case, pause: Pause, span: float) -> float:
+def _lost(case: LoadEvidence, pause: LateSample, span: float) -> float:
     """Seconds of a pause that the load lost: those in what it measured, less what the device
     did meanwhile."""
     inside = min(pause.t + pause.seconds, case.seconds) - max(pause.t, case.seconds - span)
@@ -163,7 +163,7 @@ def _lost(case: Case, pause: Pause, span: float) -> float:
     return inside * max(0.0, 1 - pause.bytes / expected) if expected > 0 else 0.0
 
 
-def _silent(case: Case) -> float:
+def _silent(case: LoadEvidence) -> float:
     """Seconds in which the device finished nothing, though it finishes much in others."""
     window = disk.at_the_end(case)
     if not case.scene.direct:
@@ -198,7 +198,7 @@ _OPERATIONS = ("read", "write", "trim")
     ),
     source="Little 1961; HOWTO of fio (lat, iodepth)",
 )
-def littles_law(case: Case) -> Iterator[Doubt]:
+def littles_law(case: LoadEvidence) -> Iterator[Doubt]:
     """What is in flight on average is the rate times the time that one takes.
 
     A load that keeps its queues filled has jobs x depth I/Os in flight, so that IOPS x mean
@@ -222,7 +222,7 @@ def littles_law(case: Case) -> Iterator[Doubt]:
         )
 
 
-def in_flight(case: Case) -> float | None:
+def in_flight(case: LoadEvidence) -> float | None:
     """How many I/Os the load's own numbers say were in flight; None where they do not say."""
     total, ios = 0.0, 0.0
     for operation in _OPERATIONS:

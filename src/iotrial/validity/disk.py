@@ -17,7 +17,14 @@ from math import sqrt
 
 from iotrial.model.step import Probe
 from iotrial.model.trial import Doubt
-from iotrial.model.validity import Case, Moved, Reading, Sample, Scene, check
+from iotrial.model.validity import (
+    BytesMoved,
+    CheckContext,
+    CheckReading,
+    IOSample,
+    LoadEvidence,
+    check,
+)
 from iotrial.stats.scaling import UNEVEN, apart
 from iotrial.units import format_bytes
 
@@ -28,24 +35,24 @@ _FEWEST = 4
 """Samples in what was measured below which its ends weigh too much."""
 
 
-def stat(scene: Scene) -> tuple[Reading, ...]:
+def stat(scene: CheckContext) -> tuple[CheckReading, ...]:
     """The counters of the device under test."""
-    return (Reading(Probe(_place(scene.device))),) if scene.device else ()
+    return (CheckReading(Probe(_place(scene.device))),) if scene.device else ()
 
 
 def _place(device: str) -> str:
     return f"/sys/block/{device}/stat"
 
 
-def counters(text: str) -> Moved | None:
+def counters(text: str) -> BytesMoved | None:
     """``/sys/block/X/stat`` in bytes; None where it says nothing."""
     fields = text.split()
     if len(fields) <= _WRITTEN:
         return None
-    return Moved(int(fields[_READ]) * SECTOR, int(fields[_WRITTEN]) * SECTOR)
+    return BytesMoved(int(fields[_READ]) * SECTOR, int(fields[_WRITTEN]) * SECTOR)
 
 
-def by_device(case: Case) -> Moved | None:
+def by_device(case: LoadEvidence) -> BytesMoved | None:
     """What the device moved between the snapshots; None where nobody can tell (no device, or one
     that does not count: ``queue.iostats`` 0)."""
     where = _place(case.scene.device)
@@ -56,15 +63,15 @@ def by_device(case: Case) -> Moved | None:
     return moved if moved.read + moved.write > 0 else None
 
 
-def by_load(case: Case) -> Moved | None:
+def by_load(case: LoadEvidence) -> BytesMoved | None:
     """What the load says that it moved while it measured; None where it does not say."""
     told = [case.own(f"{operation}.bytes") for operation in OPERATIONS]
     if not any(told) or case.own("mixed.bytes") is not None:
         return None
-    return Moved(*(value or 0.0 for value in told))
+    return BytesMoved(*(value or 0.0 for value in told))
 
 
-def measured(case: Case) -> float:
+def measured(case: LoadEvidence) -> float:
     """Seconds that the load measured, as its own bytes and rate say; 0 unknown."""
     spans = [0.0]
     for operation in OPERATIONS:
@@ -74,7 +81,7 @@ def measured(case: Case) -> float:
     return min(max(spans), case.seconds) if case.seconds else max(spans)
 
 
-def at_the_end(case: Case) -> tuple[Sample, ...]:
+def at_the_end(case: LoadEvidence) -> tuple[IOSample, ...]:
     """The telemetry of those seconds at the end that the load measured; () where these are too
     few.  The last sample may be of a moment after the load's last I/O: it is left out."""
     span = measured(case)
@@ -87,10 +94,10 @@ CACHED = 0.10
 _TIMES_MEMORY = 2
 
 
-def _reads(scene: Scene) -> Iterator[Reading]:
+def _reads(scene: CheckContext) -> Iterator[CheckReading]:
     yield from stat(scene)
     if scene.device:
-        yield Reading(Probe(_iostats(scene.device)), str.strip)
+        yield CheckReading(Probe(_iostats(scene.device)), str.strip)
 
 
 @check(
@@ -111,7 +118,7 @@ def _reads(scene: Scene) -> Iterator[Reading]:
     source="Documentation/block/stat.rst of the kernel",
     reads=_reads,
 )
-def cached(case: Case) -> Iterator[Doubt]:
+def cached(case: LoadEvidence) -> Iterator[Doubt]:
     """The load was answered by memory and not by the device.
 
     Where the device counts, its bytes are held against the load's: a load that read more than the
@@ -131,7 +138,7 @@ def cached(case: Case) -> Iterator[Doubt]:
         yield from _presumed(case)
 
 
-def _counts(case: Case, device: Moved | None) -> bool:
+def _counts(case: LoadEvidence, device: BytesMoved | None) -> bool:
     """Whether the device keeps count: one that moved nothing may not (iostats 0), unless the
     settings say that it does."""
     if device is not None:
@@ -139,7 +146,7 @@ def _counts(case: Case, device: Moved | None) -> bool:
     return case.after.text(_iostats(case.scene.device)) == "1"
 
 
-def _counted(case: Case, delivered: float, read: float) -> Iterator[Doubt]:
+def _counted(case: LoadEvidence, delivered: float, read: float) -> Iterator[Doubt]:
     share = 1 - delivered / read
     if share < CACHED:
         return
@@ -154,13 +161,13 @@ def _counted(case: Case, delivered: float, read: float) -> Iterator[Doubt]:
     )
 
 
-def _first_time(case: Case) -> bool:
+def _first_time(case: LoadEvidence) -> bool:
     """Whether all is read for the first time after the caches were dropped."""
     read = case.own("read.bytes") or (case.own("read.bw") or 0.0) * case.seconds
     return case.scene.cache in ("drop", "remount") and read <= case.scene.size
 
 
-def _presumed(case: Case) -> Iterator[Doubt]:
+def _presumed(case: LoadEvidence) -> Iterator[Doubt]:
     scene = case.scene
     if not scene.size or scene.size >= _TIMES_MEMORY * scene.memory:
         return
@@ -207,7 +214,7 @@ LEAST = 8 * 2**20
     invalid=True,
     reads=stat,
 )
-def foreign_io(case: Case) -> Iterator[Doubt]:
+def foreign_io(case: LoadEvidence) -> Iterator[Doubt]:
     """The device moved more than the load did.
 
     The load's own bytes are held against the sectors that the device counted.  Only loads that are
@@ -246,7 +253,7 @@ def foreign_io(case: Case) -> Iterator[Doubt]:
         yield foreign_io.doubt(what, invalid=share >= INVALID and not perhaps_own)
 
 
-def _excess(case: Case, operation: str, counted: float, asked: float) -> float:
+def _excess(case: LoadEvidence, operation: str, counted: float, asked: float) -> float:
     """Bytes of one direction that are not the load's; 0 where nobody can tell."""
     scene = case.scene
     used = bool({"read": scene.reads, "write": scene.writes}[operation] or asked)
@@ -278,7 +285,7 @@ _LAYER = re.compile(r"(dm-|md)\d")
     source="fio(1), JSON output; diskutil.c of fio 3.33",
     invalid=True,
 )
-def other_disk(case: Case) -> Iterator[Doubt]:
+def other_disk(case: LoadEvidence) -> Iterator[Doubt]:
     """The load itself says that its files lie on another disk than the target.
 
     What a load will open is computed before it, and what it holds open for writing is looked at
@@ -316,9 +323,9 @@ _PARTITION = re.compile(r"((?:s|h|v|xv)d[a-z]+)\d+|((?:nvme\d+n|mmcblk|md|loop)\
     remedy="Wait until it has ended, or: echo idle > /sys/block/mdN/md/sync_action",
     source="Documentation/admin-guide/md.rst of the kernel",
     invalid=True,
-    reads=lambda _scene: (Reading(Probe(PLACE), str.strip),),
+    reads=lambda _scene: (CheckReading(Probe(PLACE), str.strip),),
 )
-def resync(case: Case) -> Iterator[Doubt]:
+def resync(case: LoadEvidence) -> Iterator[Doubt]:
     """An md array rebuilt, reshaped or checked itself while the load ran.
 
     Of an array that the target is, or whose members lie on the target's disks, it makes the trial
@@ -334,7 +341,7 @@ def resync(case: Case) -> Iterator[Doubt]:
         yield resync.doubt(f"{array}, {where}, is at work on itself: {what}", invalid=ours)
 
 
-def _disks(scene: Scene) -> set[str]:
+def _disks(scene: CheckContext) -> set[str]:
     return {_whole(name) for name in (*scene.disks, scene.device) if name}
 
 
@@ -386,9 +393,9 @@ _PAIR = 2
         " against blocks, alignment and the range that is loaded."
     ),
     source="Documentation/block/stat.rst; multipath.conf(5)",
-    reads=lambda scene: [Reading(Probe(_place(disk))) for disk, _, _ in scene.ways],
+    reads=lambda scene: [CheckReading(Probe(_place(disk))) for disk, _, _ in scene.ways],
 )
-def uneven_paths(case: Case) -> Iterator[Doubt]:
+def uneven_paths(case: LoadEvidence) -> Iterator[Doubt]:
     """One path of several carried more than its share, or one adapter, or one NUMA node.
 
     Paths of a multipath map or an NVMe namespace, and members of an array that stripes, are meant
@@ -424,7 +431,7 @@ def uneven_paths(case: Case) -> Iterator[Doubt]:
             yield uneven_paths.doubt(said)
 
 
-def _done(case: Case) -> Iterator[tuple[str, int]]:
+def _done(case: LoadEvidence) -> Iterator[tuple[str, int]]:
     """Each path and how many I/Os it finished between the snapshots."""
     for disk, _, _ in case.scene.ways:
         first, last = (_finished(s.text(_place(disk))) for s in (case.before, case.after))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from iotrial.model.step import Probe
 from iotrial.model.trial import Doubt
-from iotrial.model.validity import Case, Reading, Snapshot, check
+from iotrial.model.validity import CheckReading, LoadEvidence, Snapshot, check
 from iotrial.validity import processor
 
 MEMORY = 0.01
@@ -24,13 +24,13 @@ _FOREIGN = 0.05
     source="Documentation/accounting/psi.rst of the kernel",
     reads=(
         lambda _scene: (
-            *(Reading(Probe(_place(what)), str.strip) for what in ("memory", "cpu")),
+            *(CheckReading(Probe(_place(what)), str.strip) for what in ("memory", "cpu")),
             processor.PROCESSES,
             processor.LOOKER,
         )
     ),
 )
-def pressure(case: Case) -> Iterator[Doubt]:
+def pressure(case: LoadEvidence) -> Iterator[Doubt]:
     """Tasks waited for memory or for a CPU while the load ran.
 
     The kernel's stall accounting does not say who made others wait.  A storage load seldom wants
@@ -48,7 +48,7 @@ def pressure(case: Case) -> Iterator[Doubt]:
         yield pressure.doubt(f"tasks waited for a CPU during {share:.0%} of the load")
 
 
-def _stalled(case: Case, what: str) -> float:
+def _stalled(case: LoadEvidence, what: str) -> float:
     first, last = (_total(each, what) for each in (case.before, case.after))
     if first is None or last is None or case.elapsed <= 0:
         return 0.0
@@ -87,9 +87,9 @@ def _pages(snapshot: Snapshot) -> dict[str, int]:
     limit="256 pages in and out together",
     remedy="Free memory, take a smaller load (threads, cache, file map), or swapoff -a.",
     source="Documentation/filesystems/proc.rst of the kernel; proc_vmstat(5)",
-    reads=lambda _scene: (Reading(Probe(PLACE), _kept),),
+    reads=lambda _scene: (CheckReading(Probe(PLACE), _kept),),
 )
-def swap(case: Case) -> Iterator[Doubt]:
+def swap(case: LoadEvidence) -> Iterator[Doubt]:
     """The machine paged while the load ran: I/O that nobody asked for, and memory that lacks.
 
     Source: /proc/vmstat ``pswpin`` and ``pswpout``, pages swapped (mm/page_io.c).
@@ -116,9 +116,9 @@ _UPTIME = "/proc/uptime"
     remedy="Let the clock be slewed and not set (chrony, ntpd -x); forbid suspend while measuring.",
     source="proc_stat(5), proc_uptime(5), clock_gettime(2)",
     invalid=True,
-    reads=lambda _scene: (processor.STAT, Reading(Probe(_UPTIME), str.strip)),
+    reads=lambda _scene: (processor.STAT, CheckReading(Probe(_UPTIME), str.strip)),
 )
-def clock(case: Case) -> Iterator[Doubt]:
+def clock(case: LoadEvidence) -> Iterator[Doubt]:
     """Somebody set the clock under the load, or the machine slept.
 
     ``btime`` of /proc/stat is the wall clock less the time since boot, in whole seconds: slewing

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from iotrial.model.step import Probe
 from iotrial.model.trial import Doubt
-from iotrial.model.validity import Case, Reading, Scene, Snapshot, check
+from iotrial.model.validity import CheckContext, CheckReading, LoadEvidence, Snapshot, check
 
 PLACE = "/proc/stat"
 FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -21,10 +21,10 @@ def _kept(text: str) -> str:
     return "\n".join(line for line in lines if line.startswith(("cpu ", "btime ")))
 
 
-STAT = Reading(Probe(PLACE), _kept)
+STAT = CheckReading(Probe(PLACE), _kept)
 
 
-def cpu_shares(case: Case) -> Mapping[str, float]:
+def cpu_shares(case: LoadEvidence) -> Mapping[str, float]:
     """The share of all CPU time between the snapshots by what it went to; {} unknown."""
     first, last = (_times(each.text(PLACE)) for each in (case.before, case.after))
     spent = {name: last[name] - first[name] for name in first if name in last}
@@ -51,7 +51,7 @@ STOLEN = 0.05
     source="proc_stat(5)",
     reads=lambda _scene: (STAT,),
 )
-def steal(case: Case) -> Iterator[Doubt]:
+def steal(case: LoadEvidence) -> Iterator[Doubt]:
     """The hypervisor gave this machine's CPU time to somebody else.
 
     Source: proc_stat(5), ``steal``: time that a virtual CPU was ready and the host ran others.
@@ -71,7 +71,7 @@ _PPID, _FLAGS, _TIMES = 1, 6, slice(11, 15)
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class _Task:
     """A process: its parent, CPU time in ticks with that of children it waited for, its name."""
 
     parent: int
@@ -93,11 +93,11 @@ def _line(text: str) -> str:
     return f"{pid} {fields[_PPID]} {sum(map(int, fields[_TIMES]))} {name}"
 
 
-PROCESSES = Reading(Probe(argv=("sh", "-c", _SCRIPT, "iotrial-processes")), kept)
-LOOKER = Reading(Probe("/proc/self/stat"), kept)
+PROCESSES = CheckReading(Probe(argv=("sh", "-c", _SCRIPT, "iotrial-processes")), kept)
+LOOKER = CheckReading(Probe("/proc/self/stat"), kept)
 
 
-def used(case: Case) -> Mapping[str, float]:
+def used(case: LoadEvidence) -> Mapping[str, float]:
     """Process → seconds of CPU that it used beside the load, the most first."""
     before, after = _tasks(case.before), _tasks(case.after)
     ours = _ours(case.before, before) | _ours(case.after, after)
@@ -111,13 +111,13 @@ def used(case: Case) -> Mapping[str, float]:
     return {name: spent[name] / TICKS for name in order if spent[name] > 0}
 
 
-def share_of_others(case: Case) -> float:
+def share_of_others(case: LoadEvidence) -> float:
     """Of all CPU time between the snapshots, what others used."""
     whole = case.elapsed * case.scene.cpus
     return min(1.0, sum(used(case).values()) / whole) if whole > 0 else 0.0
 
 
-def _inherited(before: Mapping[int, Task], after: Mapping[int, Task]) -> dict[int, int]:
+def _inherited(before: Mapping[int, _Task], after: Mapping[int, _Task]) -> dict[int, int]:
     """Ticks that were in the accounts before: a process' own, and those of its descendants that
     have ended since, whose whole life is in its account now."""
     known: dict[int, int] = {}
@@ -130,15 +130,15 @@ def _inherited(before: Mapping[int, Task], after: Mapping[int, Task]) -> dict[in
     return known
 
 
-def _tasks(snapshot: Snapshot) -> dict[int, Task]:
+def _tasks(snapshot: Snapshot) -> dict[int, _Task]:
     found = {}
     for line in snapshot.text(PROCESSES.probe.place).splitlines():
         pid, parent, ticks, name = line.split(" ", 3)
-        found[int(pid)] = Task(int(parent), int(ticks), name)
+        found[int(pid)] = _Task(int(parent), int(ticks), name)
     return found
 
 
-def _ours(snapshot: Snapshot, tasks: Mapping[int, Task]) -> set[int]:
+def _ours(snapshot: Snapshot, tasks: Mapping[int, _Task]) -> set[int]:
     """Who looks, and all its parents."""
     words = snapshot.text(LOOKER.probe.place).split()
     chain = [int(word) for word in words[:2]]  # cat is gone by the time of the list
@@ -156,7 +156,7 @@ def _ours(snapshot: Snapshot, tasks: Mapping[int, Task]) -> set[int]:
     source="proc_pid_stat(5)",
     reads=lambda _scene: (PROCESSES, LOOKER),
 )
-def other_cpu(case: Case) -> Iterator[Doubt]:
+def other_cpu(case: LoadEvidence) -> Iterator[Doubt]:
     """Processes that are not the load used the CPU while it ran.
 
     Every process is looked at before and after the load.  The load's own are gone by then; what
@@ -200,7 +200,7 @@ named instead (:data:`other_cpu`)."""
     source="HOWTO of fio (usr_cpu, sys_cpu, iodepth_level); proc_stat(5)",
     reads=lambda _scene: (STAT, PROCESSES, LOOKER),
 )
-def generator_bound(case: Case) -> Iterator[Doubt]:
+def generator_bound(case: LoadEvidence) -> Iterator[Doubt]:
     """The load had no CPU left, and the rate is the CPU's and not the storage's.
 
     A job whose user and system time come to a whole core cannot submit faster; so a machine on
@@ -222,7 +222,7 @@ def generator_bound(case: Case) -> Iterator[Doubt]:
         )
 
 
-def _jobs(case: Case) -> dict[str, float]:
+def _jobs(case: LoadEvidence) -> dict[str, float]:
     """Job → share of a core that it used, where the load says so of its jobs."""
     used: dict[str, float] = {}
     for each in case.measurements:
@@ -246,9 +246,9 @@ _SENSORS = (
 _COUNTED = re.compile(r"/(cpu\d+)/thermal_throttle/(core|package)_(throttle|power_limit)_count$")
 
 
-def _reads(scene: Scene) -> tuple[Reading, ...]:
+def _reads(scene: CheckContext) -> tuple[CheckReading, ...]:
     argv = ("sh", "-c", _SENSORS, "iotrial-throttling", *scene.disks)
-    return (Reading(Probe(argv=argv), str.strip),)
+    return (CheckReading(Probe(argv=argv), str.strip),)
 
 
 @check(
@@ -270,7 +270,7 @@ def _reads(scene: Scene) -> tuple[Reading, ...]:
     invalid=True,
     reads=_reads,
 )
-def throttling(case: Case) -> Iterator[Doubt]:
+def throttling(case: LoadEvidence) -> Iterator[Doubt]:
     """The processor or a drive was slowed down by heat or by a limit of power.
 
     Intel processors count thermal events; RAPL says how much energy was used, and its limit how

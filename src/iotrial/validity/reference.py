@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotrial.model.validity import Check
+from iotrial.model.validity import ValidityCheck
 from iotrial.validity import checks
 
 _HEAD = """# Validity
@@ -36,13 +36,13 @@ def reference() -> str:
     return f"{_HEAD}{''.join(map(_row, every))}{_FOOT}{''.join(map(_section, every))}"
 
 
-def _row(check: Check) -> str:
+def _row(check: ValidityCheck) -> str:
     of = "the study" if check.of_study else "a trial"
     invalid = "yes" if check.invalid else "no"
     return f"| [`{check.name}`](#{check.name}) | {of} | {check.title} | {invalid} |\n"
 
 
-def _section(check: Check) -> str:
+def _section(check: ValidityCheck) -> str:
     _, _, about = check.about.partition("\n")
     prose = about.partition("\nSource")[0].partition("\nReference")[0]
     lines = (

@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement
-from iotrial.model.validity import Case, Moved, Pause, Sample, Scene, Snapshot
+from iotrial.model.validity import (
+    BytesMoved,
+    CheckContext,
+    IOSample,
+    LateSample,
+    LoadEvidence,
+    Snapshot,
+)
 from iotrial.validity.disk import SECTOR
 
 Row = TypeVar("Row")
@@ -25,11 +32,11 @@ TELEMETRY = "telemetry.jsonl"
 PAUSES = "pauses.jsonl"
 
 
-def save(folder: Path, case: Case) -> None:
+def save(folder: Path, case: LoadEvidence) -> None:
     """Write down what cannot be read again."""
     row = {
         "format": FORMAT,
-        "scene": {each.name: getattr(case.scene, each.name) for each in fields(Scene)},
+        "scene": {each.name: getattr(case.scene, each.name) for each in fields(CheckContext)},
         "before": {"at": case.before.at, "said": dict(case.before.said)},
         "after": {"at": case.after.at, "said": dict(case.after.said)},
         "seconds": case.seconds,
@@ -39,14 +46,14 @@ def save(folder: Path, case: Case) -> None:
     (folder / FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
+def case(folder: Path, measurements: tuple[Measurement, ...]) -> LoadEvidence:
     """The case of a trial's folder.  Raises FormatError for what is not whole."""
     path = folder / FILE
     try:
         row = json.loads(path.read_bytes())
         if row["format"] != FORMAT:
             raise FormatError(f"{path}: format {row['format']!r} is not known")
-        return Case(
+        return LoadEvidence(
             scene=_scene(row["scene"]),
             before=_snapshot(row["before"]),
             after=_snapshot(row["after"]),
@@ -60,12 +67,12 @@ def case(folder: Path, measurements: tuple[Measurement, ...]) -> Case:
         raise FormatError(f"{path}: {error!r}") from error
 
 
-def _scene(row: Mapping[str, Any]) -> Scene:
-    known = {each.name for each in fields(Scene)}
+def _scene(row: Mapping[str, Any]) -> CheckContext:
+    known = {each.name for each in fields(CheckContext)}
     told = {name: value for name, value in row.items() if name in known}
     ways = tuple(tuple(way) for way in told.get("ways", ()))
     several = {name: tuple(told.get(name, ())) for name in ("disks", "below")}
-    return Scene(**(told | several | {"ways": ways}))
+    return CheckContext(**(told | several | {"ways": ways}))
 
 
 def _snapshot(row: Mapping[str, Any]) -> Snapshot:
@@ -73,24 +80,24 @@ def _snapshot(row: Mapping[str, Any]) -> Snapshot:
     return Snapshot(float(row["at"]), said)
 
 
-def samples(path: Path) -> tuple[Sample, ...]:
+def samples(path: Path) -> tuple[IOSample, ...]:
     """The device's bytes over time; () where there is no telemetry of a device."""
 
-    def read(row: Mapping[str, Any]) -> Sample:
+    def read(row: Mapping[str, Any]) -> IOSample:
         disk = row["disk"]
-        sectors = Moved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
+        sectors = BytesMoved(disk["sectors_read"] * SECTOR, disk["sectors_written"] * SECTOR)
         finished = int(disk.get("reads", 0)) + int(disk.get("writes", 0))
-        return Sample(float(row["t"]), sectors, finished)
+        return IOSample(float(row["t"]), sectors, finished)
 
     return _lines(path, read)
 
 
-def pauses(path: Path) -> tuple[Pause, ...]:
+def pauses(path: Path) -> tuple[LateSample, ...]:
     """Where the machine may have stood still; () where it did not."""
 
-    def read(row: Mapping[str, Any]) -> Pause:
+    def read(row: Mapping[str, Any]) -> LateSample:
         grown = None if row["bytes"] is None else float(row["bytes"])
-        return Pause(float(row["t"]), float(row["seconds"]), grown)
+        return LateSample(float(row["t"]), float(row["seconds"]), grown)
 
     return _lines(path, read)
 

@@ -20,10 +20,10 @@ import numpy as np
 from iotrial.errors import FormatError
 from iotrial.formats.fio.bins import BINS, Ints, counted, measured
 from iotrial.formats.fio.log import OPERATIONS
-from iotrial.formats.fio.log_rows import AGAIN, Refused, Table, extent, rows, wrong
+from iotrial.formats.fio.log_rows import AGAIN, LogTable, RowError, extent, rows, wrong
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins, Buffer, Recording
+from iotrial.model.recording import Buffer, LatencyHistogram, Recording
 from iotrial_import.formats.fio_log import EPOCH, torn_doubts
 
 _FIXED = 3
@@ -32,7 +32,7 @@ _SHAPES = {bins >> n: (tick, 1 << n) for tick, bins in BINS.items() for n in ran
 
 
 @dataclass(frozen=True, slots=True)
-class Histograms:
+class _Histograms:
     """Direction → bin → I/Os; ``tick`` is the bins' unit in seconds, ``stride`` how many of fio's
     bins are in one.  ``first`` and ``last`` are times in ms."""
 
@@ -42,14 +42,16 @@ class Histograms:
     first: int
     last: int
 
-    def bins(self, direction: int) -> Bins:
+    def bins(self, direction: int) -> LatencyHistogram:
         """To be merged with those of other files."""
         last = LAST_BIN[self.tick]
         if self.stride > 1:
             top = np.zeros(BINS[self.tick] // self.stride, np.int64)
             top[-1] = 1
             last = max(counted(top, self.tick, self.stride))
-        return Bins(self.tick, last, counted(self.counts[direction], self.tick, self.stride))
+        return LatencyHistogram(
+            self.tick, last, counted(self.counts[direction], self.tick, self.stride)
+        )
 
 
 class FioHistLog:
@@ -90,7 +92,7 @@ class FioHistLog:
 FORMAT = FioHistLog()
 
 
-def histograms(data: Buffer, raw: str) -> Histograms:
+def histograms(data: Buffer, raw: str) -> _Histograms:
     """All intervals of a log added up.  Raises FormatError with the line."""
     end, _ = extent(data, raw)
     width = data[: data.find(b"\n", 0, end)].count(b",") + 1
@@ -102,29 +104,29 @@ def histograms(data: Buffer, raw: str) -> Histograms:
     tick, stride = _SHAPES[width - _FIXED]
     counts: dict[int, Ints] = {}
     times: list[tuple[int, int]] = []
-    for block in rows(data, raw, Table(width, _digest)):
+    for block in rows(data, raw, LogTable(width, _digest)):
         for direction, more in block.digested[0].items():
             counts[direction] = counts.get(direction, 0) + more
         times.append(block.digested[1])
     first, last = min(each[0] for each in times), max(each[1] for each in times)
-    return Histograms(counts, tick, stride, first, last)
+    return _Histograms(counts, tick, stride, first, last)
 
 
 def _digest(columns: list[Ints]) -> tuple[dict[int, Ints], tuple[int, int]]:
     times, directions = columns[:2]
     if int(directions.max()) > 2:  # noqa: PLR2004 (trim)
         at = int(np.flatnonzero(directions > 2)[0])  # noqa: PLR2004
-        raise Refused(at, f"direction {directions[at]}: fio writes 0 to 2 there")
+        raise RowError(at, f"direction {directions[at]}: fio writes 0 to 2 there")
     bins = np.stack(columns[_FIXED:])
     if float(bins.max()) * bins.size > 2**62:
         at = int(np.unravel_index(bins.argmax(), bins.shape)[1])
-        raise Refused(at, f"{bins.max()} I/Os of one latency: the counter ran over")
+        raise RowError(at, f"{bins.max()} I/Os of one latency: the counter ran over")
     add = partial(np.sum, axis=1)
     found = {int(d): add(bins[:, directions == d]) for d in np.unique(directions)}
     return found, (int(times.min()), int(times.max()))
 
 
-def _latencies(operation: str, bins: Bins, raw: str) -> Iterator[Measurement]:
+def _latencies(operation: str, bins: LatencyHistogram, raw: str) -> Iterator[Measurement]:
     total = sum(bins.counts.values())
     yield Measurement(f"{operation}.ios", float(total), "", raw=raw)
     yield from measured(f"{operation}.clat", bins, raw)

@@ -47,14 +47,14 @@ from iotrial.errors import FormatError
 from iotrial.formats.fio import log as fio_course
 from iotrial.formats.fio.bins import Ints, counted
 from iotrial.formats.fio.bins import measured as percentiles_of
-from iotrial.formats.fio.log import OPERATIONS, Layout, Windows, job_of, kind_of, layout_of
-from iotrial.formats.fio.log_rows import AGAIN, Table, extent, rows, wrong
+from iotrial.formats.fio.log import OPERATIONS, LogLayout, LogWindows, job_of, kind_of, layout_of
+from iotrial.formats.fio.log_rows import AGAIN, LogTable, extent, rows, wrong
 from iotrial.formats.fio.report import LAST_BIN
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins, Buffer, Recording
+from iotrial.model.recording import Buffer, LatencyHistogram, Recording
 from iotrial.model.trial import Doubt
 from iotrial_import.formats import fio_log_ios
-from iotrial_import.formats.fio_log_ios import Ios, Tally
+from iotrial_import.formats.fio_log_ios import IOCounts, IOLog
 
 MOST_AVERAGES = 5_000_000
 _LATE = 1.5  # windows of the usual length are at most this much longer
@@ -68,7 +68,7 @@ direction's, or its window alone."""
 
 
 @dataclass(frozen=True, slots=True)
-class Average:
+class _Average:
     """One direction over the log's time: weighted mean, spread, extremes; ``idle`` the share of
     the time that had no line, and ``gap`` whether a whole window had none; ``top`` the largest
     second value."""
@@ -83,7 +83,7 @@ class Average:
     top: int | None
 
 
-def usual_step(log: Windows) -> float:
+def usual_step(log: LogWindows) -> float:
     """The time between two windows of one direction, in ms: of the direction that had the fewest
     windows without a line, and of its times the short ones."""
     found = [_apart(log.times[log.directions == d]) for d in np.unique(log.directions)]
@@ -101,7 +101,7 @@ def _apart(times: Ints) -> float:
     return float(np.median(apart[apart <= _LATE * shortest]))
 
 
-def sections_of(log: Windows, raw: str) -> list[slice]:
+def sections_of(log: LogWindows, raw: str) -> list[slice]:
     """Where the times begin anew: jobs that wrote into one file, one after another.
 
     Raises FormatError where the times go back to something else than the beginning."""
@@ -120,13 +120,13 @@ def sections_of(log: Windows, raw: str) -> list[slice]:
     return [*found, slice(begin, log.times.size)]
 
 
-def span_of(log: Windows) -> tuple[float, float]:
+def span_of(log: LogWindows) -> tuple[float, float]:
     """Start and end of the log in ms: the first window began a window before its line."""
     first = float(log.times.min())
     return max(0.0, first - usual_step(log)), float(log.times.max())
 
 
-def manner_of(log: Windows, *, older: bool, recent: bool) -> Manner:
+def manner_of(log: LogWindows, *, older: bool, recent: bool) -> Manner:
     """What the lines of a log stand for: ``older`` than 2.10, where they have a block size, or
     ``recent``, with a priority."""
     if not older:
@@ -137,7 +137,7 @@ def manner_of(log: Windows, *, older: bool, recent: bool) -> Manner:
     return "sampled" if 2 * alike > len(fewest) else "since"
 
 
-def average_of(log: Windows, parts: list[slice], direction: int, manner_of: Manner) -> Average:
+def average_of(log: LogWindows, parts: list[slice], direction: int, manner_of: Manner) -> _Average:
     """The lines of one direction, weighted by the time that each stands for, and added up over
     the parts."""
     start, end = span_of(log)
@@ -171,7 +171,7 @@ def average_of(log: Windows, parts: list[slice], direction: int, manner_of: Mann
     lasted = max(lasted, known)
     mean = float((weight * value).sum()) / lasted
     squares = float((weight * (value - mean) ** 2).sum()) + (lasted - known) * mean**2
-    return Average(
+    return _Average(
         mean=mean if len(parts) == 1 else float((weight * value).sum()) / (end - start),
         busy_mean=float((weight * value).sum()) / known,
         sd=math.sqrt(squares / lasted * value.size / max(1, value.size - 1)),
@@ -193,7 +193,7 @@ _SUBMIT = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class UnitEvidence:
     """``early``: lines that in µs would have begun before their job; ``quick``: values below
     :data:`~iotrial_import.formats.fio_log_ios.QUICK`; ``total``: the sum of all ``count`` values;
     ``seconds``: the log's time."""
@@ -212,7 +212,7 @@ class Evidence:
         return self.total * MICRO / max(self.seconds, 0.001)
 
 
-def tick_of(seen: Evidence) -> tuple[float, tuple[Doubt, ...]]:
+def tick_of(seen: UnitEvidence) -> tuple[float, tuple[Doubt, ...]]:
     """The unit of the values in seconds, and a doubt where it was judged."""
     if seen.averages:
         if seen.early:
@@ -293,29 +293,29 @@ class FioLog:
 class _Read:
     """What is known of a log beside its lines; ``older`` than fio 2.10."""
 
-    layout: Layout
+    layout: LogLayout
     kind: str
     raw: str
     older: bool
     torn: tuple[Doubt, ...]
 
 
-def _unit(log: Ios | Windows, layout: Layout, kind: str) -> tuple[float, tuple[Doubt, ...]]:
+def _unit(log: IOLog | LogWindows, layout: LogLayout, kind: str) -> tuple[float, tuple[Doubt, ...]]:
     """The unit of its latencies, and a doubt where it was judged."""
     if kind in ("bw", "iops") or layout.recent:
         return NANO, ()
-    if isinstance(log, Windows):
+    if isinstance(log, LogWindows):
         return tick_of(_evidence(log, kind))
     total = sum(each.total for each in log.tallies.values())
     return tick_of(
-        Evidence(log.rows, total, log.early, log.quick, log.span, averages=False, kind=kind)
+        UnitEvidence(log.rows, total, log.early, log.quick, log.span, averages=False, kind=kind)
     )
 
 
-def _recording(log: Ios | Windows, found: _Read, tick: float) -> Recording:
+def _recording(log: IOLog | LogWindows, found: _Read, tick: float) -> Recording:
     """What the log says, its latencies being in units of ``tick`` seconds."""
-    bins: dict[str, Bins] = {}
-    if isinstance(log, Ios):
+    bins: dict[str, LatencyHistogram] = {}
+    if isinstance(log, IOLog):
         measured, doubts, bins = _of_ios(log, found, tick)
         seconds, first = log.span, log.earliest
         directions = sorted(log.tallies)
@@ -328,7 +328,7 @@ def _recording(log: Ios | Windows, found: _Read, tick: float) -> Recording:
         measurements=tuple(measured),
         name=job_of(found.raw),
         line=1,
-        treatment=_treatment(log) if isinstance(log, Ios) else (),
+        treatment=_treatment(log) if isinstance(log, IOLog) else (),
         doubts=(*doubts, *found.torn),
         started=first / 1000 if first > EPOCH else 0.0,
         seconds=seconds,
@@ -346,7 +346,7 @@ def _lines(head: bytes) -> list[bytes]:
     return lines[:-1] if len(lines) > 1 else lines
 
 
-def _layout(data: Buffer, raw: str) -> Layout:
+def _layout(data: Buffer, raw: str) -> LogLayout:
     """Raises FormatError with the line that is none of a log."""
     if data[:1] == b"\x78" and raw.endswith(".fz"):
         advice = "Unpack it with the fio that wrote it: fio --inflate-log=FILE > NAME_clat.1.log"
@@ -369,7 +369,7 @@ def _layout(data: Buffer, raw: str) -> Layout:
     raise FormatError(message, advice=AGAIN)
 
 
-def _manner(layout: Layout, kind: str, head: list[bytes]) -> str:
+def _manner(layout: LogLayout, kind: str, head: list[bytes]) -> str:
     """``ios``: a line for each I/O; ``averages``: one for each window; ``older``: the same before
     fio 2.10, where bandwidth and IOPS were always averages and lines have a block size."""
     table = [[word.strip() for word in line.split(b",")] for line in head]
@@ -391,11 +391,11 @@ def _manner(layout: Layout, kind: str, head: list[bytes]) -> str:
     return "older" if all(each < 0 or each >= _RARE for each in apart) else "ios"
 
 
-def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
-    made = Ios()
+def _ios(data: Buffer, raw: str, layout: LogLayout, kind: str) -> IOLog:
+    made = IOLog()
     take = partial(fio_log_ios.digest, layout, kind)
     swift = fio_log_ios.reader(layout, kind, len(data))
-    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal, swift)):
+    for block in rows(data, raw, LogTable(len(layout.names), take, layout.hexadecimal, swift)):
         made.add(block.digested)
     time, row = made.fall
     if time > made.first + fio_log_ios.BEGINNING:
@@ -406,10 +406,10 @@ def _ios(data: Buffer, raw: str, layout: Layout, kind: str) -> Ios:
     return made
 
 
-def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
+def _windows(data: Buffer, raw: str, layout: LogLayout, *, older: bool) -> LogWindows:
     take = partial(fio_course.windows_of, layout, older=older)
     parts = []
-    for block in rows(data, raw, Table(len(layout.names), take, layout.hexadecimal)):
+    for block in rows(data, raw, LogTable(len(layout.names), take, layout.hexadecimal)):
         parts.append(block.digested)
         most = MOST_AVERAGES
         if block.line + block.count > most:
@@ -419,11 +419,11 @@ def _windows(data: Buffer, raw: str, layout: Layout, *, older: bool) -> Windows:
 
 
 def _of_ios(
-    log: Ios, found: _Read, tick: float
-) -> tuple[list[Measurement], list[Doubt], dict[str, Bins]]:
+    log: IOLog, found: _Read, tick: float
+) -> tuple[list[Measurement], list[Doubt], dict[str, LatencyHistogram]]:
     kind, raw = found.kind, found.raw
     measured: list[Measurement] = []
-    bins: dict[str, Bins] = {}
+    bins: dict[str, LatencyHistogram] = {}
     doubts = [*_disorder(log, raw), *_pause(log.pause / 1000, log.span, log.rows, raw)]
     if log.span < _BRIEF:
         doubts.append(
@@ -439,13 +439,13 @@ def _of_ios(
         for name, value, unit in _counted(tally, log):
             measured.append(Measurement(f"{operation}.{name}", value, unit, raw=raw))
         if kind not in ("bw", "iops"):
-            histogram = Bins(tick, LAST_BIN[tick], counted(tally.bins, tick))
+            histogram = LatencyHistogram(tick, LAST_BIN[tick], counted(tally.bins, tick))
             bins[f"{operation}.{kind}"] = histogram
             measured += _latencies(tally, f"{operation}.{kind}", histogram, raw)
     return measured, doubts, bins
 
 
-def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
+def _counted(tally: IOCounts, log: IOLog) -> Iterator[tuple[str, float, str]]:
     yield "ios", float(tally.count), ""
     if tally.largest:
         yield "bytes", float(tally.size), "bytes"
@@ -458,14 +458,16 @@ def _counted(tally: Tally, log: Ios) -> Iterator[tuple[str, float, str]]:
         yield name, value, "1/s" if name.startswith("iops") else "bytes/s"
 
 
-def _latencies(tally: Tally, name: str, bins: Bins, raw: str) -> Iterator[Measurement]:
+def _latencies(
+    tally: IOCounts, name: str, bins: LatencyHistogram, raw: str
+) -> Iterator[Measurement]:
     tick = bins.tick
     yield Measurement(f"{name}.mean", tally.total / tally.count * tick, "s", raw=raw)
     yield Measurement(f"{name}.max", tally.most * tick, "s", raw=raw)
     yield from percentiles_of(name, bins, raw)
 
 
-def _disorder(log: Ios, raw: str) -> Iterator[Doubt]:
+def _disorder(log: IOLog, raw: str) -> Iterator[Doubt]:
     if log.back:
         yield Doubt(
             "fio-log-jobs",
@@ -485,7 +487,7 @@ def _pause(longest: float, seconds: float, rows: int, raw: str) -> Iterator[Doub
         )
 
 
-def _treatment(log: Ios) -> tuple[tuple[str, str], ...]:
+def _treatment(log: IOLog) -> tuple[tuple[str, str], ...]:
     least = min(each.smallest for each in log.tallies.values())
     most = max(each.largest for each in log.tallies.values())
     if not most or least != most:
@@ -506,7 +508,7 @@ def torn_doubts(raw: str, *, torn: bool) -> Iterator[Doubt]:
 
 
 def _of_windows(
-    log: Windows, about: _Read, tick: float
+    log: LogWindows, about: _Read, tick: float
 ) -> tuple[list[Measurement], list[Doubt], float]:
     layout, kind, raw, older = about.layout, about.kind, about.raw, about.older
     parts = sections_of(log, raw)
@@ -543,17 +545,17 @@ def _of_windows(
     return measured, doubts, seconds
 
 
-def _evidence(log: Windows, kind: str) -> Evidence:
+def _evidence(log: LogWindows, kind: str) -> UnitEvidence:
     early = log.values > (log.times + 2) * 1000
     total = sum(log.values.tolist())
-    return Evidence(
+    return UnitEvidence(
         log.values.size, total, int(early.sum()), 0, float(log.times.max()) / 1000,
         averages=True, kind=kind,
     )  # fmt: skip
 
 
 def _window_latencies(
-    found: dict[int, Average], kind: str, tick: float, raw: str
+    found: dict[int, _Average], kind: str, tick: float, raw: str
 ) -> Iterator[Measurement]:
     for direction, each in found.items():
         name = f"{OPERATIONS[direction]}.{kind}"

@@ -37,8 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iotrial.formats.fio.bins import MOST, Ints, histogram
-from iotrial.formats.fio.log import Layout, check
-from iotrial.formats.fio.log_rows import Refused
+from iotrial.formats.fio.log import LogLayout, check
+from iotrial.formats.fio.log_rows import RowError
 from iotrial.model.recording import Buffer
 
 _MOST_SECONDS = 1_000_000  # eleven days; what is longer has no spread over seconds
@@ -53,7 +53,7 @@ SLACK = 2  # ms: times are rounded down
 
 
 @dataclass
-class Tally:
+class IOCounts:
     """One direction: ``count`` I/Os of ``size`` bytes in all, values and what fell in each second
     (second → I/Os, bytes)."""
 
@@ -67,7 +67,7 @@ class Tally:
     bins: Ints = field(default_factory=lambda: np.zeros(MOST, np.int64))
     seconds: dict[int, tuple[int, int]] = field(default_factory=dict)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: IOCounts) -> None:
         self.count += other.count
         self.size += other.size
         self.total += other.total
@@ -82,14 +82,14 @@ class Tally:
 
 
 @dataclass
-class Ios:
+class IOLog:
     """A log, or a block of one.  ``back`` counts the lines with an earlier time than the line
     before, and ``back_at`` is the row of the first; ``fall`` is the latest time that the log fell
     back to by more than a second, and its row; ``pause`` the longest time between two lines (ms);
     ``early`` and ``quick`` as in
-    :class:`~iotrial_import.formats.fio_log.Evidence`."""
+    :class:`~iotrial_import.formats.fio_log.UnitEvidence`."""
 
-    tallies: dict[int, Tally] = field(default_factory=dict)
+    tallies: dict[int, IOCounts] = field(default_factory=dict)
     first: int = 0
     last: int = 0
     latest: int = 0
@@ -102,7 +102,7 @@ class Ios:
     quick: int = 0
     rows: int = 0
 
-    def add(self, other: Ios) -> None:
+    def add(self, other: IOLog) -> None:
         """Goes on with the next block."""
         if not self.rows:
             self.first, self.earliest = other.first, other.earliest
@@ -123,7 +123,7 @@ class Ios:
         self.quick += other.quick
         self.rows += other.rows
         for direction, tally in other.tallies.items():
-            self.tallies.setdefault(direction, Tally()).add(tally)
+            self.tallies.setdefault(direction, IOCounts()).add(tally)
 
     @property
     def start(self) -> float:
@@ -137,17 +137,17 @@ class Ios:
         return (self.latest - self.start) / 1000
 
 
-def digest(layout: Layout, kind: str, columns: list[Ints]) -> Ios:
+def digest(layout: LogLayout, kind: str, columns: list[Ints]) -> IOLog:
     """A block's lines, added up.  Raises Refused for a line that no fio writes."""
     times, values, directions = (columns[layout.at(n)] for n in ("time", "value", "direction"))
     sizes = columns[layout.at("size")] if layout.at("size") >= 0 else None
     check(layout, columns)
     if kind == "iops" and not (values == 1).all():
         at = int(np.flatnonzero(values != 1)[0])
-        raise Refused(at, f"value {values[at]}; the lines before count each I/O as 1")
+        raise RowError(at, f"value {values[at]}; the lines before count each I/O as 1")
     latency = kind not in ("iops", "bw")
     steps = np.diff(times)
-    found = Ios(
+    found = IOLog(
         first=int(times[0]), last=int(times[-1]), latest=int(times.max()),
         earliest=int(times.min()), rows=times.size, back=int(np.count_nonzero(steps < 0)),
         pause=int(steps.max(initial=0)),
@@ -174,8 +174,10 @@ def digest(layout: Layout, kind: str, columns: list[Ints]) -> Ios:
     return found
 
 
-def _tally(times: Ints, values: Ints, sizes: Ints | None, *, latency: bool, ordered: bool) -> Tally:
-    made = Tally(count=times.size)
+def _tally(
+    times: Ints, values: Ints, sizes: Ints | None, *, latency: bool, ordered: bool
+) -> IOCounts:
+    made = IOCounts(count=times.size)
     if latency:
         made.least, made.most = int(values.min()), int(values.max())
         made.total = added(values, made.most)
@@ -215,7 +217,7 @@ def added(values: Ints, most: int) -> int:
     return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
 
 
-def spreads(tally: Tally, log: Ios) -> Iterator[tuple[str, float]]:
+def spreads(tally: IOCounts, log: IOLog) -> Iterator[tuple[str, float]]:
     """``iops.min``, ``iops.max``, ``iops.sd`` and ``bw.sd`` over the whole seconds of the log, of
     which there must be two.  A second without an I/O counts as 0."""
     first, end = math.ceil(log.start / 1000), log.latest // 1000
@@ -243,7 +245,7 @@ def _sd(values: list[int], count: int) -> float:
 Word = np.uint64
 Words = NDArray[np.uint64]
 Kernel = Callable[..., tuple[int, ...]]
-Reader = Callable[[Buffer, int, int], tuple[int, Ios] | None]
+Reader = Callable[[Buffer, int, int], tuple[int, IOLog] | None]
 
 WORTH = 3 * 2**29
 """Bytes.  Loading takes about 2.3 s, as long as the usual way needs for 1.1 GB, and the kernel
@@ -279,7 +281,7 @@ _WRONG = (_0,) * 12
 _COUNT, _SIZE, _TOTAL, _LEAST, _MOST, _SMALLEST, _LARGEST = range(7)
 
 
-def reader(layout: Layout, kind: str, size: int) -> Reader | None:
+def reader(layout: LogLayout, kind: str, size: int) -> Reader | None:
     """What reads a block of a log of ``size`` bytes; None where the usual way is as good: the log
     is not worth loading the kernel and it is not loaded, there is no numba, or priorities are
     hexadecimal.
@@ -318,8 +320,8 @@ def load() -> Kernel | None:
 
 
 def _read(
-    kernel: Kernel, layout: Layout, kind: str, place: tuple[Buffer, int, int]
-) -> tuple[int, Ios] | None:
+    kernel: Kernel, layout: LogLayout, kind: str, place: tuple[Buffer, int, int]
+) -> tuple[int, IOLog] | None:
     data, begin, end = place
     if end + PAD > len(data):
         data, begin, end = data[begin:end] + bytes(PAD), 0, end - begin
@@ -341,12 +343,12 @@ def _read(
 
 
 def _found(
-    layout: Layout, kind: str, totals: tuple[int, ...], arrays: tuple[Words, Ints, Words]
-) -> Ios:
+    layout: LogLayout, kind: str, totals: tuple[int, ...], arrays: tuple[Words, Ints, Words]
+) -> IOLog:
     """As ``digest`` would have said it."""
     latency = kind not in ("iops", "bw")
     rows, first, last, latest, earliest, back, back_at, fall, fall_at, pause, early, quick = totals
-    found = Ios(
+    found = IOLog(
         first=first, last=last, latest=latest, earliest=earliest, back=back, back_at=back_at,
         fall=(fall, fall_at), pause=pause, rows=rows,
     )  # fmt: skip
@@ -357,7 +359,7 @@ def _found(
     for direction, each in enumerate(sums.tolist()):
         if not each[_COUNT]:
             continue
-        made = found.tallies[direction] = Tally(count=each[_COUNT], size=each[_SIZE])
+        made = found.tallies[direction] = IOCounts(count=each[_COUNT], size=each[_SIZE])
         if latency:
             made.total, made.least, made.most = each[_TOTAL], each[_LEAST], each[_MOST]
             made.bins = bins[direction]
@@ -457,7 +459,7 @@ def _tally_bytes(  # noqa: C901, PLR0912, PLR0913, PLR0915, PLR0917  one loop ov
     """Reads the block, a run at a time: lines of the same time and the same ending.
 
     Adds to ``sums`` (direction × count …), ``bins`` (direction × bin) and ``seconds`` (direction ×
-    second × I/Os and bytes).  Gives back the other numbers of ``Ios``, rows first: 0 where a line
+    second × I/Os and bytes).  Gives back the other numbers of ``IOLog``, rows first: 0 where a line
     is not regular.
     """
     at = first = last = latest = pause = base = _0

@@ -56,7 +56,14 @@ from iotrial.formats.fio.json_output import (
     relabelled,
     without_options,
 )
-from iotrial.formats.fio.report import Direction, Job, Latency, doubts_about, measurements, weights
+from iotrial.formats.fio.report import (
+    FioDirection,
+    FioJob,
+    FioLatency,
+    doubts_about,
+    measurements,
+    weights,
+)
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
@@ -75,7 +82,7 @@ _PRECISE = 100  # IOPS; they are cut to whole ones, so a count of I/Os is 1 % of
 
 
 class _Terse:
-    """The plugin; see :class:`iotrial.model.recording.Format`."""
+    """The plugin; see :class:`iotrial.model.recording.RecordingFormat`."""
 
     name = "fio-terse"
     title = "fio, terse output (--minimal), versions 2 to 5"
@@ -101,9 +108,9 @@ class _Terse:
 FORMAT = _Terse()
 
 
-def _lines(text: str, raw: str) -> tuple[list[Line], list[tuple[int, str]]]:
+def _lines(text: str, raw: str) -> tuple[list[_TerseLine], list[tuple[int, str]]]:
     """The jobs, and fio's messages with their line numbers."""
-    found: list[Line] = []
+    found: list[_TerseLine] = []
     said: list[tuple[int, str]] = []
     for number, each in enumerate(text.split("\n"), 1):
         head = HEAD.search(each)
@@ -132,7 +139,7 @@ def _before(
     return tuple(what for at, what in said if low < at and (high is None or at < high))
 
 
-def _groups(lines: Sequence[Line]) -> Iterator[Group]:
+def _groups(lines: Sequence[_TerseLine]) -> Iterator[Group]:
     """The lines, cut where a group ends."""
     at = unsure = 0
     ends = _stretches(lines)
@@ -147,11 +154,11 @@ def _groups(lines: Sequence[Line]) -> Iterator[Group]:
         at += size or 1
 
 
-def _has_shares(each: Line) -> bool:
+def _has_shares(each: _TerseLine) -> bool:
     return any(block.mean > 0 for block in each.blocks)
 
 
-def _stretches(lines: Sequence[Line]) -> list[int]:
+def _stretches(lines: Sequence[_TerseLine]) -> list[int]:
     """For each line where the lines end that may be of its group."""
     keys = [(o.terse, o.version, o.job.group, o.disks, len(o.blocks)) for o in lines]
     ends = list(range(1, len(lines) + 1))
@@ -161,7 +168,7 @@ def _stretches(lines: Sequence[Line]) -> list[int]:
     return ends
 
 
-def _fitting(lines: Sequence[Line]) -> int:
+def _fitting(lines: Sequence[_TerseLine]) -> int:
     """How many of the first lines make a group whose bandwidth is the one their shares are of;
     0 where no number does, or no line has a share."""
     blocks = len(lines[0].blocks)
@@ -177,7 +184,7 @@ def _fitting(lines: Sequence[Line]) -> int:
     return 0
 
 
-def _beyond(first: Line, sizes: Sequence[int], times: Sequence[int]) -> bool:
+def _beyond(first: _TerseLine, sizes: Sequence[int], times: Sequence[int]) -> bool:
     """Whether there are far too many KiB for the first line's shares: no more can help."""
     return any(
         block.mean > 0 and size and block.mean * 100 * time / (size * 1000) < block.share / 4
@@ -185,7 +192,7 @@ def _beyond(first: Line, sizes: Sequence[int], times: Sequence[int]) -> bool:
     )
 
 
-def _agrees(each: Line, sizes: Sequence[int], times: Sequence[int]) -> bool:
+def _agrees(each: _TerseLine, sizes: Sequence[int], times: Sequence[int]) -> bool:
     """Whether the line's shares are of the bandwidth that these KiB and ms make."""
     known = False
     for block, size, time in zip(each.blocks, sizes, times, strict=True):
@@ -210,7 +217,7 @@ def _last_of_each(groups: Sequence[Group]) -> list[Group]:
     return found
 
 
-def _same(before: Sequence[Line], after: Sequence[Line], *, goes: bool) -> bool:
+def _same(before: Sequence[_TerseLine], after: Sequence[_TerseLine], *, goes: bool) -> bool:
     """Whether ``after`` is a later report of the jobs of ``before``.  The last report may follow
     at once, but only on others."""
     names_of = [[(one.job.label, one.version) for one in group] for group in (before, after)]
@@ -220,12 +227,14 @@ def _same(before: Sequence[Line], after: Sequence[Line], *, goes: bool) -> bool:
     return goes_on([_count(one) for one in before], [_count(one) for one in after], least)
 
 
-def _count(one: Line) -> tuple[float, float]:
+def _count(one: _TerseLine) -> tuple[float, float]:
     """Bytes and seconds."""
     return sum(each.size for each in one.blocks) * 1024.0, one.job.measured
 
 
-def _recording(lines: Sequence[Line], said: Sequence[str], raw: str, *, sure: bool) -> Recording:
+def _recording(
+    lines: Sequence[_TerseLine], said: Sequence[str], raw: str, *, sure: bool
+) -> Recording:
     jobs = relabelled([replace(o.job, label=f"{printable(o.job.label)}#1") for o in lines])
     doubts = [*doubts_about(jobs, said, frozenset()), without_options()]
     if not sure:
@@ -278,7 +287,7 @@ _ABOVE = 1.01  # a percentile is the middle of its bin, at most 0.8 % above the 
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class _TerseBlock:
     """One direction as printed: ``size`` in KiB, ``iops`` None where there are none, ``time`` in
     ms; ``share`` is the mean bandwidth over intervals in percent of the group's, ``mean`` it."""
 
@@ -286,24 +295,24 @@ class Block:
     size: int
     iops: int | None
     time: int
-    latencies: tuple[tuple[str, Latency], ...]
+    latencies: tuple[tuple[str, FioLatency], ...]
     share: float
     mean: float
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class _TerseLine:
     """``number`` is where it stands; ``disks`` what it says of them, as it stands there."""
 
     number: int
     terse: int
     version: str
-    job: Job
-    blocks: tuple[Block, ...]
+    job: FioJob
+    blocks: tuple[_TerseBlock, ...]
     disks: tuple[str, ...]
 
 
-Group = tuple[list[Line], bool]
+Group = tuple[list[_TerseLine], bool]
 """Lines of one group of jobs, and whether it is sure that they are all and no more."""
 
 
@@ -339,7 +348,7 @@ class _Fields:
         return FormatError(f"{self._place}: {what}", advice=_AGAIN)
 
 
-def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
+def line(text: str, head: re.Match[str], number: int, raw: str) -> _TerseLine:
     """The job in ``text``, in which :data:`HEAD` was found.
 
     Raises :class:`~iotrial.errors.FormatError` with line and field.
@@ -354,7 +363,7 @@ def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
     if names is None:
         raise fields.fail(f"{len(raws)} blocks; terse version {terse} has no such line")
     blocks = tuple(
-        Block(name, *_checked(each, version, fields), *each[4:])
+        _TerseBlock(name, *_checked(each, version, fields), *each[4:])
         for name, each in zip(names, raws, strict=True)
     )
     usr, system = (float(fields.take(_SHARE, "CPU")[:-1]) for _ in range(2))
@@ -367,7 +376,7 @@ def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
     if _TIME.fullmatch(fields.peek()):
         raise fields.fail("there is a share of a latency too many")
     directions = tuple(_direction(each) for each in blocks if each.size or each.iops)
-    job = Job(
+    job = FioJob(
         label=head["name"],
         group=int(head["group"]),
         error=abs(int(head["error"])),
@@ -377,10 +386,10 @@ def line(text: str, head: re.Match[str], number: int, raw: str) -> Line:
         attained=None,
         directions=directions,
     )
-    return Line(number, terse, version, job, blocks, _disks(fields.rest()))
+    return _TerseLine(number, terse, version, job, blocks, _disks(fields.rest()))
 
 
-_Raw = tuple[int, int, "int | None", int, tuple[tuple[str, Latency], ...], float, float]
+_Raw = tuple[int, int, "int | None", int, tuple[tuple[str, FioLatency], ...], float, float]
 
 
 def _block(fields: _Fields, terse: int) -> _Raw:
@@ -406,7 +415,7 @@ def _block(fields: _Fields, terse: int) -> _Raw:
     top = max(listed.values(), default=0)
     of_lat = clat[0] * _ABOVE + 1 < top <= lat[0] * _ABOVE + 1
     latencies = tuple(
-        (stage, Latency(1, mean_of, 1e-6, {}, listed if own else {}, most * 1e-6, sd))
+        (stage, FioLatency(1, mean_of, 1e-6, {}, listed if own else {}, most * 1e-6, sd))
         for stage, (most, mean_of, sd), own in (
             ("slat", slat, False), ("clat", clat, not of_lat), ("lat", lat, of_lat),
         )
@@ -460,10 +469,10 @@ def _since_2_1(version: str) -> bool:
     return found is not None and (int(found[1]), int(found[2])) >= (2, 1)
 
 
-def _direction(block: Block) -> Direction:
+def _direction(block: _TerseBlock) -> FioDirection:
     seconds = block.time / 1000
     ios = max(1, round(((block.iops or 0) + 0.5) * seconds)) if block.iops is not None else 1
-    return Direction(
+    return FioDirection(
         operation=block.operation,
         ios=ios,
         bytes=float(block.size * _KIB),

@@ -47,7 +47,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
-from iotrial.formats.fio.report import Direction, Job, Latency, doubts_about, measurements, weights
+from iotrial.formats.fio.report import (
+    FioDirection,
+    FioJob,
+    FioLatency,
+    doubts_about,
+    measurements,
+    weights,
+)
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
@@ -57,16 +64,16 @@ from iotrial_import.formats.fio_text_lines import (
     AGAIN,
     DIRECTIONS,
     SIZE,
-    Block,
-    Head,
-    Moved,
-    Part,
-    Pass,
-    Place,
-    Run,
-    Span,
-    Spelling,
-    Total,
+    DirectionBlock,
+    FioSpelling,
+    FioTextRun,
+    GroupBlock,
+    GroupTotal,
+    JobHead,
+    LinePosition,
+    OutputPass,
+    RoundedValue,
+    TransferLine,
     groups,
     respelled,
     respelled_total,
@@ -121,21 +128,21 @@ FORMAT = FioText()
 class _Report:
     """The passes of a run that count, and whether what it said it starts is all there."""
 
-    run: Run
-    passes: Sequence[Pass]
+    run: FioTextRun
+    passes: Sequence[OutputPass]
 
     @property
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[GroupBlock]:
         return [block for each in self.passes for block in each.blocks]
 
 
-def _recordings(run: Run, raw: str) -> Iterator[Recording]:
+def _recordings(run: FioTextRun, raw: str) -> Iterator[Recording]:
     for report in _reports(run):
         for each in report.passes:
             for group, totals in each.totals.items():
                 members = [block for block in each.blocks if block.group == group]
                 kilos = [kilo_of(block, common(_heads(report.run, block))) for block in members]
-                place = Place(raw, totals[0].line if totals else run.line)
+                place = LinePosition(raw, totals[0].line if totals else run.line)
                 check(members, totals, place, min(kilos, default=1024))
             lost = {block.group for block in each.blocks} - set(each.totals)
             if each.totals and lost:
@@ -147,14 +154,14 @@ def _recordings(run: Run, raw: str) -> Iterator[Recording]:
             yield _recording(report.run, blocks, beside, raw)
 
 
-def _reports(run: Run) -> Iterator[_Report]:
+def _reports(run: FioTextRun) -> Iterator[_Report]:
     """Clients report each by itself.  Else a pass that has a job of the pass before repeats it
     (``--status-interval``), and one that has none is of another run, whose first lines are not
     there."""
     if run.clients:
         yield _Report(run, run.passes)
         return
-    kept: list[Pass] = []
+    kept: list[OutputPass] = []
     for each in run.passes:
         if kept and {b.key for b in kept[-1].blocks} & {b.key for b in each.blocks}:
             kept.pop()
@@ -163,11 +170,13 @@ def _reports(run: Run) -> Iterator[_Report]:
         yield _Report(replace(run, heads=[], started=0) if index else run, [each])
 
 
-def _recording(run: Run, blocks: Sequence[Block], beside: tuple[Doubt, ...], raw: str) -> Recording:
+def _recording(
+    run: FioTextRun, blocks: Sequence[GroupBlock], beside: tuple[Doubt, ...], raw: str
+) -> Recording:
     seen: Counter[str] = Counter()
-    jobs: list[Job] = []
+    jobs: list[FioJob] = []
     doubts: list[Doubt] = []
-    heads: list[Head] = []
+    heads: list[JobHead] = []
     for block in blocks:
         name = _clean(block.name)
         seen[name] += 1
@@ -204,12 +213,14 @@ def _recording(run: Run, blocks: Sequence[Block], beside: tuple[Doubt, ...], raw
     )
 
 
-def _heads(run: Run, block: Block) -> list[Head]:
+def _heads(run: FioTextRun, block: GroupBlock) -> list[JobHead]:
     """The first lines of the block's jobs, where they were kept."""
     return [head for head in run.heads if (head.name, head.group) == (block.name, block.group)]
 
 
-def _measured(blocks: Sequence[Block], jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
+def _measured(
+    blocks: Sequence[GroupBlock], jobs: Sequence[FioJob], raw: str
+) -> Iterator[Measurement]:
     several = {one.label for one, block in zip(jobs, blocks, strict=True) if block.members > 1}
     if several:
         several.add("all")
@@ -221,7 +232,7 @@ def _measured(blocks: Sequence[Block], jobs: Sequence[Job], raw: str) -> Iterato
             yield from _syncs(block, label, raw)
 
 
-def _syncs(block: Block, label: str, raw: str) -> Iterator[Measurement]:
+def _syncs(block: GroupBlock, label: str, raw: str) -> Iterator[Measurement]:
     if not block.sync:
         return
     took, table = block.sync.took["sync"], block.sync.tables.get("sync")
@@ -258,12 +269,12 @@ _MOVES = {"read": ("read",), "write": ("write",), "trim": ("trim",)}
 _BOTH = ("read", "write")
 
 
-def workload(heads: Sequence[Head]) -> str:
+def workload(heads: Sequence[JobHead]) -> str:
     """rw of the jobs that ran together; of several: ``randread+write``."""
     return "+".join(sorted({head.setup["rw"] for head in heads}))
 
 
-def treatment(heads: Sequence[Head], members: int) -> Treatment:
+def treatment(heads: Sequence[JobHead], members: int) -> Treatment:
     """bs, ioengine, iodepth and numjobs by fio's names; several values are joined by ``+``."""
     said = {
         "bs": [_bs(head) for head in heads],
@@ -274,7 +285,7 @@ def treatment(heads: Sequence[Head], members: int) -> Treatment:
     return (*found, ("numjobs", str(members)))
 
 
-def _bs(head: Head) -> str:
+def _bs(head: JobHead) -> str:
     """As fio reads it: ``4k``, ``4k-64k``, and where reads and writes differ ``4k,64k``."""
     rw, spans = head.setup["rw"], sizes_of(head.setup).spans
     if not spans:
@@ -299,20 +310,22 @@ def _short(size: float) -> str:
 _KIB = 1024.0
 
 
-def check(blocks: Sequence[Block], totals: Sequence[Total], place: Place, kilo: int) -> None:
+def check(
+    blocks: Sequence[GroupBlock], totals: Sequence[GroupTotal], place: LinePosition, kilo: int
+) -> None:
     """Raises FormatError where they contradict each other; ``kilo`` is what K stands for."""
     if len({total.operation for total in totals}) != len(totals):
         raise place.error("two totals of one direction in a group")
     moved = {name for block in blocks for name in block.parts}
     for total in totals:
         parts = [block.parts[total.operation] for block in blocks if total.operation in block.parts]
-        _one(parts, total, Place(place.raw, total.line), kilo)
+        _one(parts, total, LinePosition(place.raw, total.line), kilo)
         moved.discard(total.operation)
     if moved - {"mixed"} or (moved and not totals):
         raise place.error(f"no total of {', '.join(sorted(moved))}, which jobs of the group did")
 
 
-def _one(parts: Sequence[Part], said: Total, place: Place, kilo: int) -> None:
+def _one(parts: Sequence[DirectionBlock], said: GroupTotal, place: LinePosition, kilo: int) -> None:
     total = respelled_total(said, kilo)
     operation = total.operation
     if not parts:
@@ -324,7 +337,7 @@ def _one(parts: Sequence[Part], said: Total, place: Place, kilo: int) -> None:
             f"{operation} took {total.shortest} to {total.longest} ms in all, by its jobs "
             f"{min(times)} to {max(times)} ms"
         )
-    size = Span(
+    size = RoundedValue(
         sum(moved.size.low for moved in every),
         sum(moved.size.high for moved in every),
         sum(moved.size.shown for moved in every),
@@ -350,7 +363,7 @@ _ODD = "do not use these numbers before you know why"
 
 
 @dataclass(frozen=True, slots=True)
-class Sizes:
+class _Sizes:
     """The sizes of one I/O that a job was told, in bytes, by direction: least and most."""
 
     spans: Mapping[str, tuple[float, float]]
@@ -361,13 +374,13 @@ class Sizes:
         return low if low == high else 0.0
 
 
-def sizes_of(setup: Mapping[str, str]) -> Sizes:
+def sizes_of(setup: Mapping[str, str]) -> _Sizes:
     """From ``bs=64K-64K/4K-4K/4K-4K``, ``bs=(R) 4096B-4096B, (W) …`` and older forms.  With
     ``bs_is_seq_rand`` they are not by direction: none are given."""
     text = setup["bs"]
     if "seq" in text:
-        return Sizes({})
-    spelling = Spelling(old="(R)" not in text)
+        return _Sizes({})
+    spelling = FioSpelling(old="(R)" not in text)
     pairs = []
     for each in _BS.finditer(text.partition("=")[2]):
         low = spelling.size(groups(each, 2)).shown
@@ -376,16 +389,16 @@ def sizes_of(setup: Mapping[str, str]) -> Sizes:
     found = dict(zip(DIRECTIONS, pairs, strict=False))
     if len(set(pairs)) == 1:
         found = dict.fromkeys((*DIRECTIONS, "mixed"), pairs[0])
-    return Sizes(found)
+    return _Sizes(found)
 
 
-def common(heads: Sequence[Head]) -> Sizes:
+def common(heads: Sequence[JobHead]) -> _Sizes:
     """What several jobs of one name were told: the least and the most of all."""
     every = [sizes_of(head.setup).spans for head in heads]
     if not every:
-        return Sizes({})
+        return _Sizes({})
     shared = set.intersection(*(set(each) for each in every))
-    return Sizes(
+    return _Sizes(
         {
             each: (min(one[each][0] for one in every), max(one[each][1] for one in every))
             for each in shared
@@ -393,7 +406,9 @@ def common(heads: Sequence[Head]) -> Sizes:
     )
 
 
-def job(block: Block, label: str, spelling: Spelling, sizes: Sizes) -> tuple[Job, list[Doubt]]:
+def job(
+    block: GroupBlock, label: str, spelling: FioSpelling, sizes: _Sizes
+) -> tuple[FioJob, list[Doubt]]:
     """The block as a job, and doubts about its numbers.  Raises FormatError with the line."""
     tick = _tick(block, spelling)
     found, doubts = [], []
@@ -405,7 +420,7 @@ def job(block: Block, label: str, spelling: Spelling, sizes: Sizes) -> tuple[Job
     doubts += list(_untold(block, label))
     longest = max((each.seconds for each in found), default=0.0)
     usr, system = block.cpu or (0.0, 0.0)
-    made = Job(
+    made = FioJob(
         label=label,
         group=block.group,
         error=abs(block.error),
@@ -418,7 +433,7 @@ def job(block: Block, label: str, spelling: Spelling, sizes: Sizes) -> tuple[Job
     return made, doubts
 
 
-def _tick(block: Block, spelling: Spelling) -> float:
+def _tick(block: GroupBlock, spelling: FioSpelling) -> float:
     """The unit fio counted latencies in: µs before 2.99, then ns."""
     if spelling.version == (0, 0):
         old = any(part.moved.text for part in block.parts.values())
@@ -426,7 +441,7 @@ def _tick(block: Block, spelling: Spelling) -> float:
     return 1e-6 if spelling.version < (2, 99) else 1e-9
 
 
-def ios_of(block: Block, operation: str) -> int | None:
+def ios_of(block: GroupBlock, operation: str) -> int | None:
     """How many I/Os were issued; None where the text does not say."""
     if block.issued is None:
         return None
@@ -436,8 +451,8 @@ def ios_of(block: Block, operation: str) -> int | None:
 
 
 def _direction(
-    block: Block, part: Part, sizes: Sizes, tick: float
-) -> tuple[Direction | None, list[Doubt]]:
+    block: GroupBlock, part: DirectionBlock, sizes: _Sizes, tick: float
+) -> tuple[FioDirection | None, list[Doubt]]:
     moved = part.moved
     doubts: list[Doubt] = []
     seconds = moved.milliseconds / 1000
@@ -454,7 +469,7 @@ def _direction(
     doubts += _stages(part)
     if block.issued is not None:  # else their number is that of IOPS, which leave out the rest
         doubts += _sized(size, ios, sizes, moved.operation)
-    direction = Direction(
+    direction = FioDirection(
         operation=moved.operation,
         ios=ios,
         bytes=size,
@@ -471,14 +486,14 @@ def _direction(
     return direction, doubts
 
 
-def _lost(block: Block, operation: str) -> int:
+def _lost(block: GroupBlock, operation: str) -> int:
     if block.issued is None:
         return 0
     lost = block.issued.incomplete
     return sum(lost) if operation == "mixed" else lost[DIRECTIONS.index(operation)]
 
 
-def _counted(moved: Moved, ios: int, place: Place) -> Iterator[Doubt]:
+def _counted(moved: TransferLine, ios: int, place: LinePosition) -> Iterator[Doubt]:
     """IOPS against I/Os and time.  fio cuts the quotient off to a whole number."""
     whole = ios * 1000 // moved.milliseconds
     if moved.iops.has(whole):
@@ -491,7 +506,7 @@ def _counted(moved: Moved, ios: int, place: Place) -> Iterator[Doubt]:
     yield Doubt("overflow", what, "the count of I/Os was used instead; look at the other numbers")
 
 
-def _bytes(part: Part, ios: int, sizes: Sizes) -> float:
+def _bytes(part: DirectionBlock, ios: int, sizes: _Sizes) -> float:
     """The bytes that size, rates and I/Os × bs allow."""
     kilo = _kilo(part, ios, sizes)
     span, best = _allowed(lines.respelled(part.moved, kilo), part.place)
@@ -499,7 +514,7 @@ def _bytes(part: Part, ios: int, sizes: Sizes) -> float:
     return exact if exact and span.has(exact) else best
 
 
-def _kilo(part: Part, ios: int, sizes: Sizes) -> int:
+def _kilo(part: DirectionBlock, ios: int, sizes: _Sizes) -> int:
     """1000 where I/Os × bs fit only if that is what fio's K stands for."""
     exact = ios * sizes.one(part.moved.operation)
     if part.moved.text and exact:
@@ -510,7 +525,7 @@ def _kilo(part: Part, ios: int, sizes: Sizes) -> int:
     return 1024
 
 
-def kilo_of(block: Block, sizes: Sizes) -> int:
+def kilo_of(block: GroupBlock, sizes: _Sizes) -> int:
     """What K stands for in this block, by its first direction that tells."""
     found = (
         _kilo(part, ios_of(block, part.moved.operation) or 0, sizes)
@@ -519,12 +534,12 @@ def kilo_of(block: Block, sizes: Sizes) -> int:
     return min(found, default=1024)
 
 
-def _spans(moved: Moved) -> list[Span]:
+def _spans(moved: TransferLine) -> list[RoundedValue]:
     """What size and rates each allow, in bytes."""
     return [moved.size, *(rate.scaled(moved.milliseconds / 1000) for rate in moved.rates)]
 
 
-def _allowed(moved: Moved, place: Place) -> tuple[Span, float]:
+def _allowed(moved: TransferLine, place: LinePosition) -> tuple[RoundedValue, float]:
     """What size and rates all allow, in bytes, and the best guess in it."""
     seconds, spans = moved.milliseconds / 1000, _spans(moved)
     span = spans[0]
@@ -539,7 +554,7 @@ def _allowed(moved: Moved, place: Place) -> tuple[Span, float]:
     return span, min(max(closest.shown, span.low), span.high)
 
 
-def _sized(size: float, ios: int, sizes: Sizes, operation: str) -> Iterator[Doubt]:
+def _sized(size: float, ios: int, sizes: _Sizes, operation: str) -> Iterator[Doubt]:
     """Bytes against I/Os and the sizes the job was told."""
     if operation not in sizes.spans:
         return
@@ -553,12 +568,12 @@ def _sized(size: float, ios: int, sizes: Sizes, operation: str) -> Iterator[Doub
     yield Doubt("inconsistent", what, _ODD)
 
 
-def _latency(part: Part, stage: str, ios: int, tick: float) -> Latency:
+def _latency(part: DirectionBlock, stage: str, ios: int, tick: float) -> FioLatency:
     took, table = part.took[stage], part.tables.get(stage)
     listed = {} if table is None else table.listed
     unit = 1.0 if table is None else table.tick
     values = {p: _bin(ticks, unit, tick) for p, ticks in listed.items() if p in _WANTED}
-    return Latency(ios, took.mean, tick, {}, values, took.most.shown, took.sd)
+    return FioLatency(ios, took.mean, tick, {}, values, took.most.shown, took.sd)
 
 
 def _bin(ticks: int, unit: float, tick: float) -> int:
@@ -574,7 +589,7 @@ _WANTED = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99)
 _BIN = 1 / 32  # a bin of fio's histogram is 1/64 wide, and its middle is printed
 
 
-def _stages(part: Part) -> Iterator[Doubt]:
+def _stages(part: DirectionBlock) -> Iterator[Doubt]:
     """Stages against each other: slat + clat = lat, and percentiles between min and max."""
     took = part.took
     if {"slat", "clat", "lat"} <= set(took):
@@ -592,7 +607,7 @@ def _stages(part: Part) -> Iterator[Doubt]:
             yield Doubt("inconsistent", what, _ODD)
 
 
-def _untold(block: Block, label: str) -> Iterator[Doubt]:
+def _untold(block: GroupBlock, label: str) -> Iterator[Doubt]:
     """What the block does not say, or says of I/Os that failed."""
     if block.failed and block.failed[0]:
         what = f"job {label} went on after {block.failed[0]} errors: {block.failed[1][:80]}"
@@ -657,7 +672,7 @@ def _overflow(name: str, what: str) -> Doubt:
     )
 
 
-def in_flight(jobs: Sequence[Job], allowed: int) -> Iterator[Doubt]:
+def in_flight(jobs: Sequence[FioJob], allowed: int) -> Iterator[Doubt]:
     """Little's law: I/Os a second × their time is how many are in flight, and no more than
     ``allowed`` can be."""
     if not allowed:

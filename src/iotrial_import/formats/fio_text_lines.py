@@ -51,35 +51,35 @@ _PROPER, _MENDED = (2, 20), (3, 26)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RoundedValue:
     """The truth lies from ``low`` to ``high``; ``shown`` is what was printed."""
 
     low: float
     high: float
     shown: float
 
-    def scaled(self, factor: float) -> Span:
-        return Span(self.low * factor, self.high * factor, self.shown * factor)
+    def scaled(self, factor: float) -> RoundedValue:
+        return RoundedValue(self.low * factor, self.high * factor, self.shown * factor)
 
-    def wider(self, more: float) -> Span:
-        return Span(self.low - more, self.high + more, self.shown)
+    def wider(self, more: float) -> RoundedValue:
+        return RoundedValue(self.low - more, self.high + more, self.shown)
 
-    def meets(self, other: Span) -> bool:
+    def meets(self, other: RoundedValue) -> bool:
         slack = 1e-9 * max(abs(self.high), abs(other.high), 1e-9)
         return self.low <= other.high + slack and other.low <= self.high + slack
 
     def has(self, value: float) -> bool:
-        return self.meets(Span(value, value, value))
+        return self.meets(RoundedValue(value, value, value))
 
-    def within(self, other: Span) -> Span:
+    def within(self, other: RoundedValue) -> RoundedValue:
         """What both allow; they must meet."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         high = max(low, high)
-        return Span(low, high, min(max(self.shown, low), high))
+        return RoundedValue(low, high, min(max(self.shown, low), high))
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class FioSpelling:
     """How one version of fio spells: ``old`` up to 2.16; ``kilo`` is what its K stands for there
     (1024 or 1000: the text does not say)."""
 
@@ -87,11 +87,11 @@ class Spelling:
     version: tuple[int, int] = (0, 0)
     kilo: int = 1024
 
-    def count(self, number: str, prefix: str) -> Span:
+    def count(self, number: str, prefix: str) -> RoundedValue:
         """A count of I/Os, or a time: its prefixes are thousands in every version."""
         return self._span(number, 1000.0 ** self._power(prefix))
 
-    def size(self, found: tuple[str, str, str, str]) -> Span:
+    def size(self, found: tuple[str, str, str, str]) -> RoundedValue:
         """Bytes, or bytes a second, from the groups of :data:`SIZE`."""
         number, prefix, binary, unit = found
         kilo = 1024 if binary else self.kilo if self.old else 1000
@@ -101,20 +101,20 @@ class Spelling:
     def _power(self, prefix: str) -> int:
         return (_OLD if self.old else _NEW).find(prefix.upper()) + 1 if prefix else 0
 
-    def _span(self, number: str, factor: float) -> Span:
+    def _span(self, number: str, factor: float) -> RoundedValue:
         value, digits = float(number), len(number.partition(".")[2])
         if factor <= 1:
-            return Span(value, value + 1, value)
+            return RoundedValue(value, value + 1, value)
         whole = math.floor(value)
         if not digits:
-            return Span(value - 0.5, value + (1 if self.old else 0.5), value).scaled(factor)
+            return RoundedValue(value - 0.5, value + (1 if self.old else 0.5), value).scaled(factor)
         if self.old or self.version < _PROPER:
-            return Span(whole, whole + 1, value).scaled(factor)
+            return RoundedValue(whole, whole + 1, value).scaled(factor)
         half = 0.5 * 10.0**-digits
         low, high = value - half, value + half
         if value == whole and self.version < _MENDED:
             high = whole + 1
-        return Span(low, high, value).scaled(factor)
+        return RoundedValue(low, high, value).scaled(factor)
 
 
 def groups(found: re.Match[str], first: int) -> tuple[str, str, str, str]:
@@ -196,7 +196,7 @@ _TOTAL = re.compile(r"(?:READ|WRITE|TRIM|MIXED): (?:io|bw)=")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LinePosition:
     """Where a line stands: the file and the line's number."""
 
     raw: str
@@ -210,34 +210,34 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class TransferLine:
     """One direction's line: ``size`` in bytes, ``rates`` the bandwidths in bytes/s, ``iops``
     1/s, ``milliseconds`` how long.  ``text`` is the line up to 2.16, where K may be 1000; else
     empty."""
 
     operation: str
-    size: Span
-    rates: tuple[Span, ...]
-    iops: Span
+    size: RoundedValue
+    rates: tuple[RoundedValue, ...]
+    iops: RoundedValue
     milliseconds: int
     text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Took:
+class LatencyLine:
     """One line of latencies, in seconds; ``sd`` None where fio divided by zero."""
 
     stage: str
     tick: float
-    least: Span
-    most: Span
+    least: RoundedValue
+    most: RoundedValue
     mean: float
     step: float
     sd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class _IssuedLine:
     """I/Os of each direction; ``syncs`` 0 where they are not counted; ``incomplete`` those that
     were short or dropped."""
 
@@ -247,12 +247,12 @@ class Issued:
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
+class GroupTotal:
     """A group's own line for one direction; ``shortest`` and ``longest`` in milliseconds."""
 
     operation: str
-    size: Span
-    rates: tuple[Span, ...]
+    size: RoundedValue
+    rates: tuple[RoundedValue, ...]
     shortest: int
     longest: int
     line: int
@@ -281,7 +281,7 @@ def starting(text: str) -> int:
     return sum(int(each) for each in found.groups() if each) if found else 0
 
 
-def setup(found: re.Match[str], place: Place) -> Mapping[str, str]:
+def setup(found: re.Match[str], place: LinePosition) -> Mapping[str, str]:
     """rw, bs, ioengine and iodepth of a job's first line."""
     rest = _SETUP.fullmatch(found["rest"])
     if not rest:
@@ -289,7 +289,7 @@ def setup(found: re.Match[str], place: Place) -> Mapping[str, str]:
     return rest.groupdict()
 
 
-def moved_in(text: str, spelling: Spelling, place: Place) -> Moved | None:
+def moved_in(text: str, spelling: FioSpelling, place: LinePosition) -> TransferLine | None:
     """A direction's line.  Whether it is of the old kind, the line shows."""
     if not _DIRECTION.match(text):
         return None
@@ -302,26 +302,28 @@ def moved_in(text: str, spelling: Spelling, place: Place) -> Moved | None:
     return _old_moved(found, text) if old else _new_moved(found, spelling)
 
 
-def _old_moved(found: re.Match[str], text: str, kilo: int = 1024) -> Moved:
-    how = Spelling(old=True, kilo=kilo)
+def _old_moved(found: re.Match[str], text: str, kilo: int = 1024) -> TransferLine:
+    how = FioSpelling(old=True, kilo=kilo)
     size, rate = how.size(groups(found, 2)), how.size(groups(found, 6))
-    return Moved(found[1], size, (rate,), how.count(found[10], found[11]), int(found[12]), text)
+    return TransferLine(
+        found[1], size, (rate,), how.count(found[10], found[11]), int(found[12]), text
+    )
 
 
-def _new_moved(found: re.Match[str], spelling: Spelling) -> Moved:
-    how = Spelling(old=False, version=spelling.version)
+def _new_moved(found: re.Match[str], spelling: FioSpelling) -> TransferLine:
+    how = FioSpelling(old=False, version=spelling.version)
     size, iops = how.size(groups(found, 12)), how.count(found[2], found[3])
     rates = how.size(groups(found, 4)), how.size(groups(found, 8))
-    return Moved(found[1], size, rates, iops, int(found[16]))
+    return TransferLine(found[1], size, rates, iops, int(found[16]))
 
 
-def respelled(moved: Moved, kilo: int) -> Moved:
+def respelled(moved: TransferLine, kilo: int) -> TransferLine:
     """The same line where K stands for ``kilo``; since 2.17 fio says it itself."""
     found = _OLD_DIRECTION.fullmatch(moved.text)
     return _old_moved(found, moved.text, kilo) if found else moved
 
 
-def took_in(text: str, spelling: Spelling, place: Place) -> Took | None:
+def took_in(text: str, spelling: FioSpelling, place: LinePosition) -> LatencyLine | None:
     """A line of latencies; None for what is none.  min ≤ avg ≤ max, or it is an error."""
     found = _LATENCY.fullmatch(text)
     if not found:
@@ -337,7 +339,9 @@ def took_in(text: str, spelling: Spelling, place: Place) -> Took | None:
     if mean < least.low - step or mean > most.high + step or least.low > most.high:
         raise place.error(f"{text[:80]!r}: the average is not between min and max")
     sd = None if "nan" in found[8] else float(found[8]) * tick
-    return Took(found[1], tick, least.scaled(tick), most.scaled(tick), mean * tick, step * tick, sd)
+    return LatencyLine(
+        found[1], tick, least.scaled(tick), most.scaled(tick), mean * tick, step * tick, sd
+    )
 
 
 def percentiles(text: str) -> tuple[str, float, str] | None:
@@ -349,7 +353,7 @@ def percentiles(text: str) -> tuple[str, float, str] | None:
     return ("", 1.0, "") if _OTHER_PERCENTILES.fullmatch(text) else None
 
 
-def row(text: str, place: Place) -> list[tuple[float, int, bool]] | None:
+def row(text: str, place: LinePosition) -> list[tuple[float, int, bool]] | None:
     """A row of percentiles: which, how many ticks, and whether it is at least that."""
     if not _ROW.fullmatch(text):
         if text.startswith("|") and "th=" in text:
@@ -358,7 +362,7 @@ def row(text: str, place: Place) -> list[tuple[float, int, bool]] | None:
     return [(float(a), int(c), bool(b)) for a, b, c in _CELL.findall(text)]
 
 
-def issued_in(text: str, place: Place) -> Issued | None:
+def issued_in(text: str, place: LinePosition) -> _IssuedLine | None:
     if not _ISSUED_LIKE.match(text):
         return None
     found = _ISSUED.fullmatch(text)
@@ -368,17 +372,17 @@ def issued_in(text: str, place: Place) -> Issued | None:
         _four(found[name] or "0,0,0", text, place) for name in ("total", "short", "dropped")
     )
     lost = (short[0] + dropped[0], short[1] + dropped[1], short[2] + dropped[2])
-    return Issued(total[:3], total[3], lost)
+    return _IssuedLine(total[:3], total[3], lost)
 
 
-def _four(counts: str, text: str, place: Place) -> tuple[int, int, int, int]:
+def _four(counts: str, text: str, place: LinePosition) -> tuple[int, int, int, int]:
     found = _TRIPLE.fullmatch(counts)
     if not found:
         raise place.torn(text, "the count of I/Os")
     return int(found[1]), int(found[2]), int(found[3] or 0), int(found[4] or 0)
 
 
-def cpu_in(text: str, place: Place) -> tuple[float, float] | None:
+def cpu_in(text: str, place: LinePosition) -> tuple[float, float] | None:
     """Shares of one core in user mode and in the kernel."""
     found = _CPU.fullmatch(text)
     if not found:
@@ -400,7 +404,7 @@ def attained(text: str) -> bool | None:
     return found[1] == "yes" if found else None
 
 
-def total_in(text: str, spelling: Spelling, place: Place) -> Total | None:
+def total_in(text: str, spelling: FioSpelling, place: LinePosition) -> GroupTotal | None:
     """A group's own line; its bandwidth is all bytes over the longest time."""
     if not _TOTAL.match(text):
         return None
@@ -409,22 +413,22 @@ def total_in(text: str, spelling: Spelling, place: Place) -> Total | None:
     found = _NEW_TOTAL.fullmatch(text)
     if not found:
         raise place.torn(text, "the totals of a group")
-    how = Spelling(old=False, version=spelling.version)
+    how = FioSpelling(old=False, version=spelling.version)
     rates = how.size(groups(found, 2)), how.size(groups(found, 6))
     size, again = how.size(groups(found, 26)), how.size(groups(found, 30))
     if not size.meets(again):
         raise place.error(f"{size.shown:.6g} bytes are not {again.shown:.6g} bytes")
     times = int(found[34]), int(found[35])
-    return Total(found[1].lower(), size.within(again), rates, *times, place.line)
+    return GroupTotal(found[1].lower(), size.within(again), rates, *times, place.line)
 
 
-def _old_total(found: re.Match[str], text: str, line: int, kilo: int = 1024) -> Total:
-    how = Spelling(old=True, kilo=kilo)
+def _old_total(found: re.Match[str], text: str, line: int, kilo: int = 1024) -> GroupTotal:
+    how = FioSpelling(old=True, kilo=kilo)
     size, rate = how.size(groups(found, 2)), how.size(groups(found, 6))
-    return Total(found[1].lower(), size, (rate,), int(found[18]), int(found[19]), line, text)
+    return GroupTotal(found[1].lower(), size, (rate,), int(found[18]), int(found[19]), line, text)
 
 
-def respelled_total(total: Total, kilo: int) -> Total:
+def respelled_total(total: GroupTotal, kilo: int) -> GroupTotal:
     """The same line where K stands for ``kilo``."""
     found = _OLD_TOTAL.fullmatch(total.text)
     return _old_total(found, total.text, total.line, kilo) if found else total
@@ -435,7 +439,7 @@ _EVERYBODY = "All clients"
 
 
 @dataclass(slots=True)
-class Table:
+class _PercentileTable:
     """Percentiles of one stage, in ``tick`` seconds: which percentile → ticks."""
 
     tick: float
@@ -444,28 +448,28 @@ class Table:
 
 
 @dataclass(slots=True)
-class Part:
+class DirectionBlock:
     """One direction of a block; ``place`` is its first line's."""
 
-    moved: Moved
-    place: Place
-    took: dict[str, Took] = field(default_factory=dict)
-    tables: dict[str, Table] = field(default_factory=dict)
+    moved: TransferLine
+    place: LinePosition
+    took: dict[str, LatencyLine] = field(default_factory=dict)
+    tables: dict[str, _PercentileTable] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
-class Block:
+class GroupBlock:
     """``group`` as fio numbers it; ``members`` how many jobs it reports on."""
 
-    place: Place
+    place: LinePosition
     name: str
     group: int
     members: int
     error: int
     pid: str
-    parts: dict[str, Part] = field(default_factory=dict)
-    sync: Part | None = None
-    issued: Issued | None = None
+    parts: dict[str, DirectionBlock] = field(default_factory=dict)
+    sync: DirectionBlock | None = None
+    issued: _IssuedLine | None = None
     cpu: tuple[float, float] | None = None
     attained: bool | None = None
     failed: tuple[int, str] | None = None
@@ -476,7 +480,7 @@ class Block:
 
 
 @dataclass(slots=True)
-class Head:
+class JobHead:
     """The first line of a job; ``many`` where others like it follow (``...``)."""
 
     name: str
@@ -486,29 +490,29 @@ class Head:
 
 
 @dataclass(slots=True)
-class Pass:
+class OutputPass:
     """``totals`` by group, in order; ``disks`` the lines of its disk statistics."""
 
-    blocks: list[Block] = field(default_factory=list)
-    totals: dict[int, list[Total]] = field(default_factory=dict)
+    blocks: list[GroupBlock] = field(default_factory=list)
+    totals: dict[int, list[GroupTotal]] = field(default_factory=dict)
     disks: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
-class Run:
+class FioTextRun:
     """``started`` is how many processes and threads it said it starts."""
 
     line: int
     version: str = ""
-    spelling: Spelling = field(default_factory=lambda: Spelling(old=False))
-    heads: list[Head] = field(default_factory=list)
+    spelling: FioSpelling = field(default_factory=lambda: FioSpelling(old=False))
+    heads: list[JobHead] = field(default_factory=list)
     started: int = 0
     clients: bool = False
     said: list[str] = field(default_factory=list)
-    passes: list[Pass] = field(default_factory=list)
+    passes: list[OutputPass] = field(default_factory=list)
 
 
-def runs(text: str, raw: str) -> list[Run]:
+def runs(text: str, raw: str) -> list[FioTextRun]:
     """Every run in ``text``, those without a result too.  Raises FormatError with the line."""
     reader = _Reader(raw)
     for number, line in enumerate(text.split("\n"), 1):
@@ -524,28 +528,28 @@ class _Reader:
     to."""
 
     raw: str
-    found: list[Run] = field(default_factory=list)
-    block: Block | None = None
-    part: Part | None = None
-    table: Table | None = None
+    found: list[FioTextRun] = field(default_factory=list)
+    block: GroupBlock | None = None
+    part: DirectionBlock | None = None
+    table: _PercentileTable | None = None
     other: bool = False  # in a table that is none of ours
     skipping: bool = False  # in the block of "All clients"
     group: int | None = None
     disks: bool = False
     later: list[str] = field(default_factory=list)
 
-    def begin(self, number: int) -> Run:
+    def begin(self, number: int) -> FioTextRun:
         """The run that is being read; the first one where there is none yet."""
         if not self.found:
-            self.found.append(Run(number))
+            self.found.append(FioTextRun(number))
         return self.found[-1]
 
-    def renew(self, number: int, *, again: bool) -> Run:
+    def renew(self, number: int, *, again: bool) -> FioTextRun:
         """The run that a line at its beginning belongs to: a new one where the last one has
         results, or where ``again`` says that it had that line already."""
         run = self.begin(number)
         if run.passes or (again and not run.clients):
-            run = Run(number, said=self.later)
+            run = FioTextRun(number, said=self.later)
             self.later = []
             self.found.append(run)
         self._leave()
@@ -559,22 +563,22 @@ class _Reader:
         text, host = stripped(line)
         if not text:
             return
-        place = Place(self.raw, number)
+        place = LinePosition(self.raw, number)
         if not (self._beginning(text, place, host=host) or self._middle(text, place)):
             self._end(text, place)
 
-    def _beginning(self, text: str, place: Place, *, host: bool) -> bool:
+    def _beginning(self, text: str, place: LinePosition, *, host: bool) -> bool:
         head, version = HEADER.fullmatch(text), version_in(text)
         started = starting(text)
         last = self.found[-1] if self.found else None
         if head:
             run = self.renew(place.line, again=bool(last and (last.started or last.version)))
-            run.heads.append(Head(head["name"], int(head["group"]), setup(head, place)))
+            run.heads.append(JobHead(head["name"], int(head["group"]), setup(head, place)))
             run.clients = run.clients or host
         elif version:
             run = self.renew(place.line, again=bool(last and (last.started or last.version)))
             run.version, numbers = version
-            run.spelling = Spelling(old=False, version=numbers)
+            run.spelling = FioSpelling(old=False, version=numbers)
             run.clients = run.clients or text.startswith("hostname=")
         elif started:
             run = self.renew(place.line, again=bool(last and last.started))
@@ -589,7 +593,7 @@ class _Reader:
             return False
         return True
 
-    def _middle(self, text: str, place: Place) -> bool:
+    def _middle(self, text: str, place: LinePosition) -> bool:
         if "(groupid=" in text:
             self._job(text, place)
         elif "Run status group" in text:
@@ -607,10 +611,10 @@ class _Reader:
             return False
         return True
 
-    def _spelling(self) -> Spelling:
-        return self.found[-1].spelling if self.found else Spelling(old=False)
+    def _spelling(self) -> FioSpelling:
+        return self.found[-1].spelling if self.found else FioSpelling(old=False)
 
-    def _job(self, text: str, place: Place) -> None:
+    def _job(self, text: str, place: LinePosition) -> None:
         found = JOB.fullmatch(text)
         if not found:
             raise place.torn(text, "the block of a job")
@@ -620,10 +624,10 @@ class _Reader:
             self.skipping = True
             return
         if not run.passes or run.passes[-1].totals:
-            run.passes.append(Pass())
+            run.passes.append(OutputPass())
         if not int(found["jobs"] or 1):
             raise place.error("a block of no job")
-        self.block = Block(
+        self.block = GroupBlock(
             place,
             found["name"],
             int(found["group"]),
@@ -633,7 +637,7 @@ class _Reader:
         )
         run.passes[-1].blocks.append(self.block)
 
-    def _group(self, text: str, place: Place) -> None:
+    def _group(self, text: str, place: LinePosition) -> None:
         found = GROUP.fullmatch(text)
         if not found:
             raise place.torn(text, "the totals")
@@ -645,7 +649,7 @@ class _Reader:
             raise place.error(f"totals of group {self.group} a second time")
         self.found[-1].passes[-1].totals[self.group] = []
 
-    def _end(self, text: str, place: Place) -> None:
+    def _end(self, text: str, place: LinePosition) -> None:
         """The lines of a block, and those of disks."""
         if self.disks:
             self.found[-1].passes[-1].disks.append(text)
@@ -668,24 +672,29 @@ class _Reader:
             reached = attained(text)
             self.block.attained = self.block.attained if reached is None else reached
 
-    def _moved(self, block: Block, moved: Moved, place: Place) -> None:
+    def _moved(self, block: GroupBlock, moved: TransferLine, place: LinePosition) -> None:
         if moved.operation in block.parts:
             raise place.error(f"{moved.operation} a second time in one job")
-        self.part = block.parts[moved.operation] = Part(moved, place)
+        self.part = block.parts[moved.operation] = DirectionBlock(moved, place)
         self.table = None
 
     @staticmethod
     def _counted(
-        block: Block, issued: Issued | None, cpu: tuple[float, float] | None, place: Place
+        block: GroupBlock,
+        issued: _IssuedLine | None,
+        cpu: tuple[float, float] | None,
+        place: LinePosition,
     ) -> None:
         if (issued and block.issued) or (cpu and block.cpu):
             raise place.error("the count of I/Os or CPU time a second time in one job")
         block.issued = issued or block.issued
         block.cpu = cpu or block.cpu
 
-    def _took(self, block: Block, took: Took, place: Place) -> None:
+    def _took(self, block: GroupBlock, took: LatencyLine, place: LinePosition) -> None:
         if took.stage == "sync":
-            self.part = block.sync = Part(Moved("sync", took.least, (), took.least, 1), place)
+            self.part = block.sync = DirectionBlock(
+                TransferLine("sync", took.least, (), took.least, 1), place
+            )
         if self.part is None:
             raise place.error("latencies before the line of their direction")
         if took.stage in self.part.took:
@@ -693,7 +702,7 @@ class _Reader:
         self.part.took[took.stage] = took
         self.table = None
 
-    def _percentiles(self, text: str, place: Place) -> bool:
+    def _percentiles(self, text: str, place: LinePosition) -> bool:
         """The beginning of a table of percentiles, or a row of the last one."""
         begun = percentiles(text)
         if begun:
@@ -715,7 +724,7 @@ class _Reader:
                 self.table.listed[p] = ticks
         return True
 
-    def _table(self, stage: str, tick: float, place: Place) -> None:
+    def _table(self, stage: str, tick: float, place: LinePosition) -> None:
         self.other, self.table = not stage, None
         if not stage:
             return
@@ -723,4 +732,4 @@ class _Reader:
             raise place.error("percentiles before the line of their direction")
         if stage in self.part.tables:
             raise place.error(f"percentiles of {stage} a second time in one direction")
-        self.table = self.part.tables[stage] = Table(tick)
+        self.table = self.part.tables[stage] = _PercentileTable(tick)

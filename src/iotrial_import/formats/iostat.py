@@ -77,7 +77,7 @@ _NUMBER = re.compile(r"\d{1,15}([.,]\d{1,6})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Sample:
+class DeviceSample:
     """One device in one interval: column → what is printed."""
 
     line: int
@@ -86,12 +86,12 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Run:
+class IostatRun:
     """One execution of the tool: its ``reports``, each with a sample for each device."""
 
     line: int
     version: str = ""
-    reports: list[list[Sample]] = field(default_factory=list)
+    reports: list[list[DeviceSample]] = field(default_factory=list)
 
 
 def number(text: str, place: str) -> float:
@@ -102,7 +102,7 @@ def number(text: str, place: str) -> float:
     return float(text.replace(",", "."))
 
 
-def checked(sample: Sample, raw: str) -> None:
+def checked(sample: DeviceSample, raw: str) -> None:
     """Raises FormatError where a mean size times the number of I/Os is not the bandwidth."""
     told = sample.values
     for size, counts, products in _SIZES:
@@ -127,7 +127,7 @@ def _step(text: str) -> float:
 
 
 def recordings(
-    run: Run, raw: str, tool: str, *, since_boot: bool, zeros: bool = True
+    run: IostatRun, raw: str, tool: str, *, since_boot: bool, zeros: bool = True
 ) -> Iterator[Recording]:
     """A recording for each device, in the order they came.
 
@@ -141,7 +141,7 @@ def recordings(
     elif since_boot:
         what = "one report only: unless -y was given, its means are those since the machine started"
         doubts.append(Doubt("since-boot", what, "Take two reports or more: iostat -x 1 10."))
-    by_device: dict[str, list[Sample]] = {}
+    by_device: dict[str, list[DeviceSample]] = {}
     for report in reports:
         for sample in report:
             checked(sample, raw)
@@ -166,7 +166,7 @@ def recordings(
             )
 
 
-def _means(samples: Sequence[Sample], missing: int, raw: str) -> Iterator[Measurement]:
+def _means(samples: Sequence[DeviceSample], missing: int, raw: str) -> Iterator[Measurement]:
     columns = [name for name in samples[0].values if name in COLUMNS]
     for sample in samples:
         if list(sample.values) != list(samples[0].values):
@@ -189,7 +189,7 @@ def _means(samples: Sequence[Sample], missing: int, raw: str) -> Iterator[Measur
         yield of_metric(wanted, value * scale, raw)
 
 
-def _ios(sample: Sample, wanted: str, raw: str) -> float:
+def _ios(sample: DeviceSample, wanted: str, raw: str) -> float:
     """The I/Os per second that a latency is the mean of."""
     told = sample.values
     counts = {"read": ("r/s",), "write": ("w/s",), "trim": ("d/s",), "flush": ("f/s",)}.get(
@@ -245,16 +245,16 @@ def _is_head(line: str) -> bool:
     return named and any(word in COLUMNS for word in words)
 
 
-def _runs(text: str, raw: str) -> Iterator[tuple[Run, Run]]:
+def _runs(text: str, raw: str) -> Iterator[tuple[IostatRun, IostatRun]]:
     """Each execution's devices and CPUs; a banner begins the next."""
-    devices, cpus = Run(1), Run(1)
+    devices, cpus = IostatRun(1), IostatRun(1)
     header: list[str] = []
     for at, line in enumerate(text.split("\n"), 1):
         words = line.split()
         if _BANNER.fullmatch(line):
             if devices.reports or cpus.reports:
                 yield devices, cpus
-            devices, cpus, header = Run(at), Run(at), []
+            devices, cpus, header = IostatRun(at), IostatRun(at), []
         elif not words:
             header = []
         elif _is_head(line):
@@ -270,7 +270,7 @@ def _runs(text: str, raw: str) -> Iterator[tuple[Run, Run]]:
     yield devices, cpus
 
 
-def _alike(devices: Run, header: list[str], place: str) -> None:
+def _alike(devices: IostatRun, header: list[str], place: str) -> None:
     """One execution prints the same columns all the time."""
     first = next((report[0] for report in devices.reports if report), None)
     names = [word for word in header if word.lower().rstrip(":") != "device"]
@@ -278,7 +278,7 @@ def _alike(devices: Run, header: list[str], place: str) -> None:
         raise FormatError(f"{place}: other columns than in the report before", advice=_AGAIN)
 
 
-def _row(header: list[str], words: list[str], at: int, raw: str, run: Run) -> None:
+def _row(header: list[str], words: list[str], at: int, raw: str, run: IostatRun) -> None:
     place = f"{raw}: line {at}"
     if header[0] == "avg-cpu:":
         names, device, values = header[1:], _CPU, words
@@ -292,10 +292,10 @@ def _row(header: list[str], words: list[str], at: int, raw: str, run: Run) -> No
         raise FormatError(what, advice=_AGAIN)
     if device in [each.device for each in run.reports[-1]]:
         raise FormatError(f"{place}: {device} comes twice in one report", advice=_AGAIN)
-    run.reports[-1].append(Sample(at, device, dict(zip(names, values, strict=True))))
+    run.reports[-1].append(DeviceSample(at, device, dict(zip(names, values, strict=True))))
 
 
-def _documents(text: str, raw: str) -> list[tuple[Run, Run]]:
+def _documents(text: str, raw: str) -> list[tuple[IostatRun, IostatRun]]:
     try:
         found = list(documents(text))
         return [_host(host, raw) for each in found for host in each["sysstat"]["hosts"]]
@@ -304,10 +304,10 @@ def _documents(text: str, raw: str) -> list[tuple[Run, Run]]:
         raise FormatError(what, advice=_AGAIN) from None
 
 
-def _host(host: Mapping[str, Any], raw: str) -> tuple[Run, Run]:
-    devices, cpus = Run(0), Run(0)
+def _host(host: Mapping[str, Any], raw: str) -> tuple[IostatRun, IostatRun]:
+    devices, cpus = IostatRun(0), IostatRun(0)
     for statistics in host["statistics"]:
-        report: list[Sample] = []
+        report: list[DeviceSample] = []
         for disk in statistics.get("disk", []):
             values = {("%util" if k == "util" else k): str(v) for k, v in disk.items()}
             device = values.pop("disk_device", "")
@@ -315,7 +315,7 @@ def _host(host: Mapping[str, Any], raw: str) -> tuple[Run, Run]:
                 raise FormatError(f"{raw}: device {device!r} comes twice, or has no name")
             if report and list(report[0].values) != list(values):
                 raise FormatError(f"{raw}: {device} has other columns than the device before")
-            report.append(Sample(0, device, values))
+            report.append(DeviceSample(0, device, values))
         first = next((each[0] for each in devices.reports if each), None)
         if first and report and list(first.values) != list(report[0].values):
             raise FormatError(f"{raw}: other columns than in the report before")
@@ -323,5 +323,5 @@ def _host(host: Mapping[str, Any], raw: str) -> tuple[Run, Run]:
         if "avg-cpu" in statistics:
             cpu = statistics["avg-cpu"]
             values = {_JSON_CPU[key]: str(cpu[key]) for key in _JSON_CPU}
-            cpus.reports.append([Sample(0, _CPU, values)])
+            cpus.reports.append([DeviceSample(0, _CPU, values)])
     return devices, cpus

@@ -15,7 +15,14 @@ from typing import Any
 from iotrial.errors import FormatError
 from iotrial.formats.text import text_of
 from iotrial.model.recording import Buffer, Recording
-from iotrial_import.formats.iostat import BEGINS, COLUMNS, Run, Sample, documents, recordings
+from iotrial_import.formats.iostat import (
+    BEGINS,
+    COLUMNS,
+    DeviceSample,
+    IostatRun,
+    documents,
+    recordings,
+)
 
 _AGAIN = "take the whole output of sar, from its first line on"
 _BANNER = re.compile(r"Linux \S+ \(.*\)\s.*")
@@ -88,7 +95,7 @@ class _Sections:
 
     def __init__(self, raw: str) -> None:
         self.raw = raw
-        self.runs: dict[tuple[str, ...], Run] = {}
+        self.runs: dict[tuple[str, ...], IostatRun] = {}
         self.times: dict[tuple[str, ...], str] = {}
 
     def add(self, header: Sequence[str], values: Sequence[str], at: int, time: str) -> None:
@@ -105,14 +112,14 @@ class _Sections:
             if device not in _ALL_CPUS:
                 return
             device = "cpu"
-        run = self.runs.setdefault(tuple(header), Run(at))
+        run = self.runs.setdefault(tuple(header), IostatRun(at))
         if self.times.get(tuple(header)) != time:
             run.reports.append([])
             self.times[tuple(header)] = time
         if device in [each.device for each in run.reports[-1]]:
             what = f"{self.raw}: line {at}: {device or 'a line'} comes twice at {time}"
             raise FormatError(what, advice=_AGAIN)
-        run.reports[-1].append(Sample(at, device, told))
+        run.reports[-1].append(DeviceSample(at, device, told))
 
 
 class _Averages(_Sections):
@@ -121,7 +128,7 @@ class _Averages(_Sections):
 
     def __init__(self, raw: str) -> None:
         super().__init__(raw)
-        self.before: list[tuple[tuple[str, ...], Run]] = []
+        self.before: list[tuple[tuple[str, ...], IostatRun]] = []
 
     def add(self, header: Sequence[str], values: Sequence[str], at: int, time: str) -> None:
         columns = tuple(header)
@@ -135,7 +142,7 @@ class _Averages(_Sections):
         super().add(header, values, at, time)
 
 
-def _text(text: str, raw: str) -> Iterator[Run]:
+def _text(text: str, raw: str) -> Iterator[IostatRun]:
     found, averages = _Sections(raw), _Averages(raw)
     header: list[str] = []
     for at, line in enumerate(text.split("\n"), 1):
@@ -158,14 +165,14 @@ def _text(text: str, raw: str) -> Iterator[Run]:
     yield from _whole(found, averages)
 
 
-def _whole(found: _Sections, averages: _Averages) -> Iterator[Run]:
+def _whole(found: _Sections, averages: _Averages) -> Iterator[IostatRun]:
     yield from found.runs.values()
     for header, run in (*averages.before, *averages.runs.items()):
         if header not in found.runs:
             yield run
 
 
-def _separated(text: str, raw: str) -> list[Run]:
+def _separated(text: str, raw: str) -> list[IostatRun]:
     """What ``sadf -d`` prints: a line with ``#`` names the columns of those below it."""
     found = _Sections(raw)
     header: list[str] = []
@@ -181,7 +188,7 @@ def _separated(text: str, raw: str) -> list[Run]:
     return list(found.runs.values())
 
 
-def _documents(text: str, raw: str) -> Iterator[Run]:
+def _documents(text: str, raw: str) -> Iterator[IostatRun]:
     try:
         for document in documents(text):
             for host in document["sysstat"]["hosts"]:

@@ -21,8 +21,8 @@ from iotrial.formats.cells import Mark, is_missing, number_in
 from iotrial.formats.text import text_of
 from iotrial.model.recording import Buffer
 from iotrial.model.trial import Doubt
-from iotrial_import.formats.table_columns import Row, Table
-from iotrial_import.formats.table_rows import Tables, laid
+from iotrial_import.formats.table_columns import ImportTable, TableRow
+from iotrial_import.formats.table_rows import TableReader, laid
 
 _AGAIN = "is a line cut, or a cell with the separator in it not quoted?"
 _RULE = re.compile(r"[\s|+:=─━═│┃┼╪┤├┌┐└┘┬┴╞╡╔╗╚╝╠╣╦╩╬║-]+")
@@ -32,7 +32,7 @@ _LIKELY: dict[str, Mark] = {";": ",", ",": "."}
 _SEPARATORS = (",", ";", "\t")
 
 
-def tables_in(text: str, raw: str) -> tuple[Table, ...]:
+def tables_in(text: str, raw: str) -> tuple[ImportTable, ...]:
     """Every table in ``text``, in order.  Raises FormatError with the line."""
     lines = text.split("\n")
     drawn = sum(line.count("|") + len(re.findall(r"[│┃║]", line)) for line in lines)
@@ -61,7 +61,7 @@ def _separator(lines: Sequence[str]) -> str:
     return best
 
 
-def _separated(text: str, separator: str, raw: str) -> Iterator[Row]:
+def _separated(text: str, separator: str, raw: str) -> Iterator[TableRow]:
     # A comment's quotes are not the table's.
     kept = "\n".join("" if line.startswith("#") else line for line in text.split("\n"))
     reader = csv.reader(io.StringIO(kept), delimiter=separator, strict=True, skipinitialspace=True)
@@ -69,7 +69,7 @@ def _separated(text: str, separator: str, raw: str) -> Iterator[Row]:
     try:
         for cells in reader:
             blank = not any(cell.strip() for cell in cells)
-            yield Row(line, () if blank else tuple(cell.strip() for cell in cells))
+            yield TableRow(line, () if blank else tuple(cell.strip() for cell in cells))
             line = reader.line_num + 1
     except csv.Error as error:
         what = f"{raw}: line {line}: no table: {error}"
@@ -78,20 +78,22 @@ def _separated(text: str, separator: str, raw: str) -> Iterator[Row]:
         ) from None
 
 
-def _drawn(lines: Sequence[str]) -> Iterator[Row]:
+def _drawn(lines: Sequence[str]) -> Iterator[TableRow]:
     """Rows between bars; rules and text around are no rows."""
     for at, line in enumerate(lines, 1):
         if _RULE.fullmatch(line) and line.strip():
             continue
         if not _BARS.search(line):
-            yield Row(at, ())
+            yield TableRow(at, ())
             continue
         inner = re.sub(r"^\s*[|│┃║]|[|│┃║]\s*$", "", line)
         cells = re.split(r"(?<!\\)[|│┃║]", inner)
-        yield Row(at, tuple(cell.replace("\\|", "|").strip().strip("*`").strip() for cell in cells))
+        yield TableRow(
+            at, tuple(cell.replace("\\|", "|").strip().strip("*`").strip() for cell in cells)
+        )
 
 
-def _aligned(lines: Sequence[str]) -> Iterator[Row]:
+def _aligned(lines: Sequence[str]) -> Iterator[TableRow]:
     """Cells apart by two blanks or more, or by one where the table so has more even rows."""
     wide = [_words(line, r"\s{2,}|\t") for line in lines]
     narrow = [_words(line, r"\s+") for line in lines]
@@ -99,7 +101,7 @@ def _aligned(lines: Sequence[str]) -> Iterator[Row]:
     for at, cells in enumerate(chosen, 1):
         rule = cells and all(re.fullmatch(r"[-=]{2,}", cell) for cell in cells)
         if not rule:
-            yield Row(at, cells)
+            yield TableRow(at, cells)
 
 
 def _words(line: str, gap: str) -> tuple[str, ...]:
@@ -113,11 +115,13 @@ def _even(rows: Iterable[tuple[str, ...]]) -> int:
     return max(counts.values(), default=0)
 
 
-def blocks(rows: Iterable[Row], raw: str, *, name: str = "", likely: Mark = "") -> Iterator[Table]:
+def blocks(
+    rows: Iterable[TableRow], raw: str, *, name: str = "", likely: Mark = ""
+) -> Iterator[ImportTable]:
     """The tables among rows, apart by empty rows; rows that go on after an empty one, as long as
     before and without a header of their own, belong to the table before."""
     place = _placed(raw, name)
-    open_table: Table | None = None
+    open_table: ImportTable | None = None
     for block in _apart(rows):
         at = _header(block)
         if at is None:
@@ -132,7 +136,7 @@ def blocks(rows: Iterable[Row], raw: str, *, name: str = "", likely: Mark = "") 
             yield open_table
         header = block[at]
         _distinct(header, place)
-        open_table = _grown(Table(header, (), name, likely), block[at + 1 :], place)
+        open_table = _grown(ImportTable(header, (), name, likely), block[at + 1 :], place)
     if open_table:
         yield open_table
 
@@ -142,8 +146,8 @@ def _placed(raw: str, name: str) -> Callable[[int], str]:
     return lambda line: f"{raw}: {sheet} {line}"
 
 
-def _apart(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    block: list[Row] = []
+def _apart(rows: Iterable[TableRow]) -> Iterator[list[TableRow]]:
+    block: list[TableRow] = []
     for row in rows:
         if row.cells:
             block.append(row)
@@ -154,7 +158,7 @@ def _apart(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield block
 
 
-def _header(block: Sequence[Row]) -> int | None:
+def _header(block: Sequence[TableRow]) -> int | None:
     """Where the header stands: the first row of names (no numbers, none twice) that is as long as
     the row below it."""
     for at, row in enumerate(block[:-1]):
@@ -187,35 +191,37 @@ def _numeric(cell: str) -> bool:
     return number_in(cell) is not None or (is_missing(cell) and cell != "")
 
 
-def _measures(row: Row) -> bool:
+def _measures(row: TableRow) -> bool:
     return len(row.cells) >= _FEWEST and any(_plain_number(cell) for cell in row.cells)
 
 
-def _same(row: Row, table: Table) -> bool:
+def _same(row: TableRow, table: ImportTable) -> bool:
     return len(row.cells) == len(table.header.cells)
 
 
-def _distinct(header: Row, place: Callable[[int], str]) -> None:
+def _distinct(header: TableRow, place: Callable[[int], str]) -> None:
     twice = [name for name, times in Counter(header.cells).items() if times > 1 and name]
     if twice:
         what = f"{place(header.line)}: two columns are called {twice[0]!r}"
         raise FormatError(what, advice="Give each column a name of its own.")
 
 
-def _grown(table: Table, rows: Sequence[Row], place: Callable[[int], str]) -> Table:
+def _grown(
+    table: ImportTable, rows: Sequence[TableRow], place: Callable[[int], str]
+) -> ImportTable:
     wanted = len(table.header.cells)
     for row in rows:
         if len(row.cells) != wanted:
             what = f"{place(row.line)}: {len(row.cells)} cells; the header has {wanted}"
             raise FormatError(what, advice=_AGAIN)
-    return Table(table.header, (*table.rows, *rows), table.name, table.likely)
+    return ImportTable(table.header, (*table.rows, *rows), table.name, table.likely)
 
 
 _NAMED = re.compile(rb"[^\d\s.,;|+-]")  # what a line of names has, and a list of numbers has not
 _LAST_WORDS = "the file has no line end: its last number may be cut"
 
 
-class _Text(Tables):
+class _Text(TableReader):
     name = "table"
     title = "a table of numbers: CSV, Markdown, or columns of text"
 
@@ -231,10 +237,10 @@ class _Text(Tables):
         except IotrialError:
             return 0
 
-    def tables(self, data: Buffer, raw: str) -> tuple[Table, ...]:
+    def tables(self, data: Buffer, raw: str) -> tuple[ImportTable, ...]:
         return tables(data, raw)
 
-    def cut(self, data: Buffer, last: Table) -> Iterator[Doubt]:
+    def cut(self, data: Buffer, last: ImportTable) -> Iterator[Doubt]:
         if bytes(data[-1:]) != b"\n" and last.rows[-1].cells[-1:] != ("",):
             yield Doubt("cut", _LAST_WORDS, "Look whether the last line is whole.")
 
@@ -242,7 +248,7 @@ class _Text(Tables):
 FORMAT = _Text()
 
 
-def tables(data: Buffer, raw: str) -> tuple[Table, ...]:
+def tables(data: Buffer, raw: str) -> tuple[ImportTable, ...]:
     """Every table in a text.  Raises FormatError, also where there is none."""
     found = tuple(each for each in tables_in(text_of(data, raw), raw) if each.rows)
     if not found:

@@ -43,7 +43,7 @@ from typing import Any, Literal, Protocol, cast, get_args, runtime_checkable
 from iotrial.errors import UsageError
 from iotrial.formats.cells import Mark, is_missing, number_in
 from iotrial.model.measurement import metric
-from iotrial.model.recording import Buffer, Format, Recording
+from iotrial.model.recording import Buffer, Recording, RecordingFormat
 from iotrial.model.trial import Doubt
 from iotrial.units import parse_unit
 
@@ -364,7 +364,7 @@ _TIME_WORDS = frozenset(("time", "seconds", "runtime", "elapsed", "duration"))
 
 
 @dataclass(frozen=True, slots=True)
-class Pivot:
+class PivotTable:
     """``columns`` are the levels of ``factor``, as the header has them; below them stands
     ``metric`` in ``unit`` ('' the numbers' own, or none)."""
 
@@ -379,7 +379,7 @@ class Pivot:
         return f"{self.metric} by {self.factor}"
 
 
-def pivot_from(said: Mapping[str, Any]) -> Pivot:
+def pivot_from(said: Mapping[str, Any]) -> PivotTable:
     """What a TOML table says.  Raises UsageError; metric and unit are checked as a column's."""
     for key in said:
         if key not in _PIVOT_KEYS:
@@ -394,10 +394,10 @@ def pivot_from(said: Mapping[str, Any]) -> Pivot:
         advice = 'Name the columns that are its levels: columns = ["noop", "cfq"]'
         raise UsageError("pivot: no two columns are named", advice=advice)
     metric, unit = str(said.get("metric", "value")), str(said.get("unit", ""))
-    return Pivot(factor, tuple(dict.fromkeys(columns or ())), metric, unit)
+    return PivotTable(factor, tuple(dict.fromkeys(columns or ())), metric, unit)
 
 
-def pivot_in(table: Table, taken: Sequence[str]) -> Pivot | None:
+def pivot_in(table: ImportTable, taken: Sequence[str]) -> PivotTable | None:
     """The levels of one factor among the columns of a table, but for those ``taken`` by a person;
     None where there are none."""
     names = [name for name in table.header.cells if name not in taken and _numbers(table, name)]
@@ -408,15 +408,15 @@ def pivot_in(table: Table, taken: Sequence[str]) -> Pivot | None:
                 else level_of(name).lower() in levels)
         ]  # fmt: skip
         if len(found) >= _FEWEST:
-            return Pivot(_free(factor, table), tuple(found), *_measured(table, found))
+            return PivotTable(_free(factor, table), tuple(found), *_measured(table, found))
     return None
 
 
-def _free(factor: str, table: Table) -> str:
+def _free(factor: str, table: ImportTable) -> str:
     return factor if factor not in table.header.cells else f"{factor} of the columns"
 
 
-def _numbers(table: Table, name: str) -> bool:
+def _numbers(table: ImportTable, name: str) -> bool:
     at = table.header.cells.index(name)
     told = [row.cells[at] for row in table.rows if not is_missing(row.cells[at])]
     return bool(told) and all(number_in(cell) for cell in told)
@@ -431,7 +431,7 @@ def level_of(name: str) -> str:
     return bare if bare and len(rest) else name.strip()
 
 
-def _measured(table: Table, columns: Sequence[str]) -> tuple[str, str]:
+def _measured(table: ImportTable, columns: Sequence[str]) -> tuple[str, str]:
     """The metric and unit that all these columns say, or else the first one of the table."""
     said = {unit_of(name)[0] for name in columns if level_of(name) != name}
     if said:
@@ -450,7 +450,7 @@ def _measured(table: Table, columns: Sequence[str]) -> tuple[str, str]:
     return (metric, unit) if metric != "value" else ("value", "")
 
 
-def unpivoted(table: Table, pivot: Pivot) -> Table:
+def unpivoted(table: ImportTable, pivot: PivotTable) -> ImportTable:
     """The same table with a row for each level: the other columns, the factor, and the
     numbers.
 
@@ -465,16 +465,16 @@ def unpivoted(table: Table, pivot: Pivot) -> Table:
     levels = [(header.index(name), level_of(name)) for name in pivot.columns]
     rest = [at for at, name in enumerate(header) if name not in pivot.columns]
     rows = tuple(
-        Row(row.line, (*(row.cells[at] for at in rest), level, row.cells[column]))
+        TableRow(row.line, (*(row.cells[at] for at in rest), level, row.cells[column]))
         for row in table.rows
         for column, level in levels
     )
     cells = (*(header[at] for at in rest), pivot.factor, pivot.value)
-    return replace(table, header=Row(table.header.line, cells), rows=rows)
+    return replace(table, header=TableRow(table.header.line, cells), rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """``line`` from 1; for a sheet the number of its row."""
 
     line: int
@@ -482,13 +482,13 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ImportTable:
     """``name`` is a sheet's, '' for text.  ``likely`` is the decimal mark where no number tells
     it: between semicolons the comma, between commas the point (``"412,000"`` is quoted for its
     thousands), else nobody knows ('')."""
 
-    header: Row
-    rows: tuple[Row, ...]
+    header: TableRow
+    rows: tuple[TableRow, ...]
     name: str = ""
     likely: Mark = ""
 
@@ -511,7 +511,7 @@ _KEYS = ("role", "metric", "unit", "names")
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """``name`` as the table's header has it.  For a value: its ``metric`` ('' in a table in long
     form) and ``unit`` ('' where the cells or another column say it).  For a ``metric`` column:
     ``names`` of the table's own → metrics."""
@@ -524,16 +524,16 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class TableColumns:
     """Every column of a table, in its order; or those that a person said something of.
     ``decimal`` is the decimal mark, '' where the numbers are to tell.  ``pivot`` is what a wide
     table's columns are: then ``columns`` are those of the long one made of it."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     decimal: Literal["", ".", ","] = ""
-    pivot: Pivot | None = None
+    pivot: PivotTable | None = None
 
-    def having(self, *roles: Role) -> tuple[Column, ...]:
+    def having(self, *roles: Role) -> tuple[TableColumn, ...]:
         """The columns with one of these roles."""
         return tuple(each for each in self.columns if each.role in roles)
 
@@ -544,27 +544,29 @@ class Columns:
 
 
 @runtime_checkable
-class Tabular(Format, Protocol):
+class TableFormat(RecordingFormat, Protocol):
     """A format of tables: it takes what a person says of the columns."""
 
     takes_columns: bool
 
     def columns(
-        self, data: Buffer, raw: str, columns: Columns | None = None
-    ) -> tuple[Columns, ...]:
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
+    ) -> tuple[TableColumns, ...]:
         """What the columns of each table are: as said, the rest as guessed."""
         ...
 
     def read(
-        self, data: Buffer, raw: str, columns: Columns | None = None
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
     ) -> tuple[Recording, ...]: ...
 
-    def gaps(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Doubt, ...]:
+    def gaps(
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
+    ) -> tuple[Doubt, ...]:
         """What rows and cells of its tables have no number."""
         ...
 
 
-def columns_from(table: Mapping[str, Any]) -> Columns:
+def columns_from(table: Mapping[str, Any]) -> TableColumns:
     """What a TOML document says: its table ``columns``, or that table itself.
 
     Raises UsageError for an unknown role or key, a metric or unit that iotrial does not know, and
@@ -586,7 +588,7 @@ def columns_from(table: Mapping[str, Any]) -> Columns:
     pivot = pivot_from(table["pivot"]) if pivoted else None
     if pivot:
         _checked(f"pivot {pivot.factor}", pivot.metric, pivot.unit)
-    return Columns(tuple(_column(name, value) for name, value in said.items()), mark, pivot)
+    return TableColumns(tuple(_column(name, value) for name, value in said.items()), mark, pivot)
 
 
 def _is_column(said: Mapping[str, Any]) -> bool:
@@ -594,7 +596,7 @@ def _is_column(said: Mapping[str, Any]) -> bool:
     return bool(said) and all(key in _KEYS and isinstance(said[key], str) for key in said)
 
 
-def to_toml(columns: Columns) -> str:
+def to_toml(columns: TableColumns) -> str:
     """The text that :func:`columns_from` reads as the same columns."""
     mark = [f"decimal = {_text(columns.decimal)}"] if columns.decimal else []
     lines = [_line(each) for each in columns.columns if not _made(each, columns.pivot)]
@@ -602,12 +604,12 @@ def to_toml(columns: Columns) -> str:
     return "\n".join([*mark, *pivot, *(["[columns]", *lines] if lines else [])]) + "\n"
 
 
-def _made(column: Column, pivot: Pivot | None) -> bool:
+def _made(column: TableColumn, pivot: PivotTable | None) -> bool:
     """Whether a wide table has no such column: it was made of those of its levels."""
     return pivot is not None and column.name in (pivot.factor, pivot.value)
 
 
-def _pivot_lines(pivot: Pivot) -> list[str]:
+def _pivot_lines(pivot: PivotTable) -> list[str]:
     names = ", ".join(_text(name) for name in pivot.columns)
     unit = [f"unit = {_text(pivot.unit)}"] if pivot.unit else []
     factor, metric_ = (f"{key} = {_text(said)}" for key, said in
@@ -615,7 +617,7 @@ def _pivot_lines(pivot: Pivot) -> list[str]:
     return ["[pivot]", factor, f"columns = [{names}]", metric_, *unit, ""]
 
 
-def over(said: Columns, guessed: Columns) -> Columns:
+def over(said: TableColumns, guessed: TableColumns) -> TableColumns:
     """What a person said, the rest as guessed.
 
     Raises UsageError for a column that is not in the table.
@@ -631,13 +633,13 @@ def over(said: Columns, guessed: Columns) -> Columns:
     # One guess gives way to what is said: there is one workload, and one long form.
     only = {each.role for each in said.having("workload", "metric", "unit")}
     merged = [
-        given.get(each.name, Column(each.name, "note") if each.role in only else each)
+        given.get(each.name, TableColumn(each.name, "note") if each.role in only else each)
         for each in guessed.columns
     ]
-    return Columns(tuple(merged), said.decimal, said.pivot)
+    return TableColumns(tuple(merged), said.decimal, said.pivot)
 
 
-def _column(name: str, said: object) -> Column:
+def _column(name: str, said: object) -> TableColumn:
     if isinstance(said, str):
         return _by_role(name, said, {})
     if not isinstance(said, Mapping):
@@ -654,7 +656,7 @@ _ADVICE = (
 )
 
 
-def _by_role(name: str, role: str, said: Mapping[str, object]) -> Column:
+def _by_role(name: str, role: str, said: Mapping[str, object]) -> TableColumn:
     if role not in ROLES:
         near = difflib.get_close_matches(role, ROLES, n=1)
         hint = f"did you mean {near[0]!r}?  " if near else ""
@@ -671,7 +673,7 @@ def _by_role(name: str, role: str, said: Mapping[str, object]) -> Column:
         raise UsageError(f"column {name}: a {role} has no metric and no unit")
     if wanted or unit:
         _checked(name, wanted, unit)
-    return Column(name, cast("Role", role), wanted, unit, own)
+    return TableColumn(name, cast("Role", role), wanted, unit, own)
 
 
 def _checked(name: str, wanted: str, unit: str) -> None:
@@ -706,7 +708,7 @@ _QUANTITIES = frozenset(
 )
 
 
-def _line(column: Column) -> str:
+def _line(column: TableColumn) -> str:
     parts = []
     if column.role != "value" and (column.names or column.metric):
         parts.append(f"role = {_text(column.role)}")

@@ -31,8 +31,8 @@ from typing import Literal
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.cells import (
+    CellNumber,
     Mark,
-    Number,
     decimal_mark,
     is_missing,
     is_nothing,
@@ -47,12 +47,12 @@ from iotrial_import.formats.table_columns import (
     BONNIE,
     REPEATS,
     WORKLOADS,
-    Column,
-    Columns,
-    Pivot,
+    ImportTable,
+    PivotTable,
     Role,
-    Row,
-    Table,
+    TableColumn,
+    TableColumns,
+    TableRow,
     ended_badly,
     full_name,
     is_amount,
@@ -83,35 +83,35 @@ _ALMOST, _ROWS = 0.8, 5
 _NEAR = 0.05  # how well bandwidth must match IOPS x block size to tell GB from GiB
 
 
-def guess(header: Sequence[str], rows: Sequence[Sequence[str]]) -> Columns:
+def guess(header: Sequence[str], rows: Sequence[Sequence[str]]) -> TableColumns:
     """See :func:`iotrial_import.formats.table_columns.guess`."""
     cells = {name: [row[at].strip() for row in rows] for at, name in enumerate(header)}
     long = _long(header, cells)
     roles = {name: each.role for name, each in long.items()}
     clat = "clat" if any("clat" in words(name) for name in header) else "lat"
-    found: dict[str, Column] = dict(long)
+    found: dict[str, TableColumn] = dict(long)
     for name in header:
         if name not in found:
-            found[name] = _measured(name, cells[name], clat) or Column(name, "note")
+            found[name] = _measured(name, cells[name], clat) or TableColumn(name, "note")
     workload = "" if long else _workload(header, cells)
     if workload:
-        found[workload] = Column(workload, "workload")
+        found[workload] = TableColumn(workload, "workload")
     rest = [n for n in header if n not in roles and n != workload and found[n].role == "note"]
     by_metric = _metric_column(long)
     for name, role in _settings(rest, cells, workload or by_metric).items():
         # Rows of one run in the long form differ by their metric: what it decides is no factor.
         of_metric = by_metric and _decides(cells[by_metric], cells[name])
-        found[name] = Column(name, "note" if of_metric else role)
+        found[name] = TableColumn(name, "note" if of_metric else role)
     if not any(each.role == "value" for each in found.values()):
         _last_resort(header, cells, found)
-    return Columns(tuple(_scaled(_once(found, header, cells), cells)))
+    return TableColumns(tuple(_scaled(_once(found, header, cells), cells)))
 
 
-def _metric_column(long: Mapping[str, Column]) -> str:
+def _metric_column(long: Mapping[str, TableColumn]) -> str:
     return next((name for name, each in long.items() if each.role == "metric"), "")
 
 
-def _long(header: Sequence[str], cells: Cells) -> dict[str, Column]:
+def _long(header: Sequence[str], cells: Cells) -> dict[str, TableColumn]:
     """The columns that only a table in long form has; none where it is not."""
     plain = {slug(name): name for name in header}
     metrics = next((plain[w] for w in ("metric", "measure", "quantity") if w in plain), "")
@@ -120,17 +120,20 @@ def _long(header: Sequence[str], cells: Cells) -> dict[str, Column]:
         return {}
     own = dict.fromkeys(cell for cell in cells[metrics] if slug(cell) in BONNIE)
     names = tuple((cell, BONNIE[slug(cell)]) for cell in own)
-    found = {metrics: Column(metrics, "metric", names=names), value: Column(value, "value")}
+    found = {
+        metrics: TableColumn(metrics, "metric", names=names),
+        value: TableColumn(value, "value"),
+    }
     for word, role in (("unit", "unit"), ("units", "unit")):
         if word in plain:
-            found[plain[word]] = Column(plain[word], role)  # type: ignore[arg-type]
+            found[plain[word]] = TableColumn(plain[word], role)  # type: ignore[arg-type]
     for word in ("suppressed", "censored"):
         if word in plain:
-            found[plain[word]] = Column(plain[word], "censored")
+            found[plain[word]] = TableColumn(plain[word], "censored")
     return found
 
 
-def _measured(name: str, cells: Sequence[str], latency: str) -> Column | None:
+def _measured(name: str, cells: Sequence[str], latency: str) -> TableColumn | None:
     """The measurement that a column holds, or None where it holds none."""
     if is_note(name) or is_name(name):
         return None
@@ -145,7 +148,7 @@ def _measured(name: str, cells: Sequence[str], latency: str) -> Column | None:
     constant = len(set(cells)) == 1 and len(cells) > 1
     if constant and parse_unit(unit)[1] == "s" and wanted.endswith("seconds"):
         return None  # every run was as long: it was told to be
-    return Column(name, "value", wanted, unit)
+    return TableColumn(name, "value", wanted, unit)
 
 
 def _all_numbers(cells: Sequence[str]) -> bool:
@@ -242,7 +245,7 @@ def _decides(one: Sequence[str], other: Sequence[str]) -> bool:
     return len(set(zip(one, other, strict=True))) == len(set(one)) and len(set(other)) > 1
 
 
-def _last_resort(header: Sequence[str], cells: Cells, found: dict[str, Column]) -> None:
+def _last_resort(header: Sequence[str], cells: Cells, found: dict[str, TableColumn]) -> None:
     """No header says a unit: where one column of numbers is left over, it is the measurement."""
     left = [
         name
@@ -250,10 +253,12 @@ def _last_resort(header: Sequence[str], cells: Cells, found: dict[str, Column]) 
         if found[name].role == "note" and _all_numbers(cells[name]) and not is_note(name)
     ]
     if len(left) == 1:
-        found[left[0]] = Column(left[0], "value", "value")
+        found[left[0]] = TableColumn(left[0], "value", "value")
 
 
-def _once(found: Mapping[str, Column], header: Sequence[str], cells: Cells) -> list[Column]:
+def _once(
+    found: Mapping[str, TableColumn], header: Sequence[str], cells: Cells
+) -> list[TableColumn]:
     """Of two columns with the same metric the plainer name counts (bw, not bw_avg), then the one
     with more digits, then the first."""
     chosen: dict[str, str] = {}
@@ -266,7 +271,9 @@ def _once(found: Mapping[str, Column], header: Sequence[str], cells: Cells) -> l
             chosen[each.metric] = name
     kept = set(chosen.values())
     return [
-        each if each.role != "value" or not each.metric or name in kept else Column(name, "note")
+        each
+        if each.role != "value" or not each.metric or name in kept
+        else TableColumn(name, "note")
         for name, each in ((name, found[name]) for name in header)
     ]
 
@@ -276,7 +283,7 @@ def _rank(name: str, cells: Cells) -> tuple[int, float]:
     return -len(words(name)), median(told) if told else 0.0
 
 
-def _scaled(columns: Sequence[Column], cells: Cells) -> list[Column]:
+def _scaled(columns: Sequence[TableColumn], cells: Cells) -> list[TableColumn]:
     """``GB/s`` is taken as GiB/s where IOPS times block size says that it means that."""
     rates = {each.metric: each for each in columns if each.metric.endswith("iops")}
     sizes = _block_sizes(columns, cells)
@@ -294,7 +301,9 @@ def _scaled(columns: Sequence[Column], cells: Cells) -> list[Column]:
     return found
 
 
-def _fits(cells: Cells, each: Column, other: Column, rate: Column, sizes: Sequence[float]) -> bool:
+def _fits(
+    cells: Cells, each: TableColumn, other: TableColumn, rate: TableColumn, sizes: Sequence[float]
+) -> bool:
     """Whether the unit of ``other`` fits IOPS and block size, and that of ``each`` does not."""
     scale = parse_unit(rate.unit)[0]
     ratios = [
@@ -318,7 +327,7 @@ def _plain(cell: str) -> float:
     return value if math.isfinite(value) else 0.0
 
 
-def _block_sizes(columns: Sequence[Column], cells: Cells) -> list[float]:
+def _block_sizes(columns: Sequence[TableColumn], cells: Cells) -> list[float]:
     """Bytes of an I/O in each row, where a column says it; empty where none does."""
     for each in columns:
         said = words(each.name)
@@ -345,12 +354,12 @@ _QUANTITY = {"bytes/s": "bw", "1/s": "rate", "s": "seconds", "bytes": "bytes", "
 class _Reading:
     """One table and how it is read."""
 
-    table: Table
-    columns: Columns
+    table: ImportTable
+    columns: TableColumns
     mark: Mark
     raw: str
 
-    def place(self, row: Row, name: str) -> str:
+    def place(self, row: TableRow, name: str) -> str:
         pivot = self.columns.pivot
         if pivot and name == pivot.value:  # the column that the file has
             level = self.cell(row, pivot.factor)
@@ -358,11 +367,11 @@ class _Reading:
         sheet = f"sheet {self.table.name!r}, row" if self.table.name else "line"
         return f"{self.raw}: {sheet} {row.line}, column {name or 'without a name'}"
 
-    def cell(self, row: Row, name: str) -> str:
+    def cell(self, row: TableRow, name: str) -> str:
         return row.cells[self.table.header.cells.index(name)]
 
 
-def laid(table: Table, said: Columns | None) -> tuple[Table, Columns]:
+def laid(table: ImportTable, said: TableColumns | None) -> tuple[ImportTable, TableColumns]:
     """A table with one measurement of a kind in a row, and what its columns are: a wide one is
     made long, where a person says so or its columns are called like levels of one factor."""
     pivot = said.pivot if said else None
@@ -374,31 +383,35 @@ def laid(table: Table, said: Columns | None) -> tuple[Table, Columns]:
     if pivot is None:
         return table, columns_of(table, said)
     long = unpivoted(table, pivot)
-    own = (Column(pivot.factor, "factor"),
-           Column(pivot.value, "value", pivot.metric, pivot.unit))  # fmt: skip
-    told = Columns((*(said.columns if said else ()), *own), said.decimal if said else "", pivot)
+    own = (TableColumn(pivot.factor, "factor"),
+           TableColumn(pivot.value, "value", pivot.metric, pivot.unit))  # fmt: skip
+    told = TableColumns(
+        (*(said.columns if said else ()), *own), said.decimal if said else "", pivot
+    )
     # Another measurement is of the row of the wide table: it would be told of every level.
     columns = tuple(
-        Column(each.name, "note") if each.role == "value" and each not in told.columns else each
+        TableColumn(each.name, "note")
+        if each.role == "value" and each not in told.columns
+        else each
         for each in columns_of(long, told).columns
     )
     return long, replace(told, columns=columns)
 
 
-def _others(table: Table, pivot: Pivot) -> Iterator[Column]:
+def _others(table: ImportTable, pivot: PivotTable) -> Iterator[TableColumn]:
     """What the columns are that are no levels."""
     rest = [at for at, name in enumerate(table.header.cells) if name not in pivot.columns]
     header = [table.header.cells[at] for at in rest]
     yield from guess(header, [[row.cells[at] for at in rest] for row in table.rows]).columns
 
 
-def columns_of(table: Table, said: Columns | None) -> Columns:
+def columns_of(table: ImportTable, said: TableColumns | None) -> TableColumns:
     """What a person said of the columns, and the guess for the rest."""
     guessed = guess(table.header.cells, [row.cells for row in table.rows])
     return over(said, guessed) if said else guessed
 
 
-def recordings(table: Table, columns: Columns, raw: str) -> tuple[Recording, ...]:
+def recordings(table: ImportTable, columns: TableColumns, raw: str) -> tuple[Recording, ...]:
     """Every row's recording, in order.  Raises FormatError with line and column."""
     values = columns.having("value")
     if not values:
@@ -415,7 +428,7 @@ def recordings(table: Table, columns: Columns, raw: str) -> tuple[Recording, ...
     return tuple(_gathered(found) if columns.long else found)
 
 
-def _unsaid(pivot: Pivot) -> Doubt:
+def _unsaid(pivot: PivotTable) -> Doubt:
     names = ", ".join(pivot.columns)
     what = f"{names} are taken as levels of {pivot.factor}; nobody says what stands below them"
     return Doubt(
@@ -425,7 +438,7 @@ def _unsaid(pivot: Pivot) -> Doubt:
     )
 
 
-def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
+def _mark(table: ImportTable, values: Sequence[TableColumn], raw: str) -> Mark:
     wanted = [at for at, name in enumerate(table.header.cells) if name in {v.name for v in values}]
     try:
         told = decimal_mark(row.cells[at] for row in table.rows for at in wanted)
@@ -446,7 +459,7 @@ def _mark(table: Table, values: Sequence[Column], raw: str) -> Mark:
     return ","
 
 
-def _recording(reading: _Reading, row: Row) -> Recording | None:
+def _recording(reading: _Reading, row: TableRow) -> Recording | None:
     columns = reading.columns
     workload = " ".join(reading.cell(row, each.name) for each in columns.having("workload"))
     found: list[Measurement] = []
@@ -470,7 +483,7 @@ def _recording(reading: _Reading, row: Row) -> Recording | None:
     )
 
 
-def _ended(reading: _Reading, row: Row) -> Iterator[Doubt]:
+def _ended(reading: _Reading, row: TableRow) -> Iterator[Doubt]:
     """That a row says of its run that it did not end as it should."""
     for each in reading.columns.having("note"):
         cell = reading.cell(row, each.name) if is_state(each.name) else ""
@@ -484,7 +497,7 @@ def _ended(reading: _Reading, row: Row) -> Iterator[Doubt]:
             )
 
 
-def _treatment(reading: _Reading, row: Row) -> Treatment:
+def _treatment(reading: _Reading, row: TableRow) -> Treatment:
     """Factor and level; a factor the row does not tell is left out.  The session beside them."""
     told = [(each.name, reading.cell(row, each.name)) for each in reading.columns.having("factor")]
     taken = [reading.cell(row, each.name) for each in reading.columns.having("session")]
@@ -492,7 +505,7 @@ def _treatment(reading: _Reading, row: Row) -> Treatment:
     return tuple((name, level) for name, level in told if level)
 
 
-def _name(reading: _Reading, row: Row) -> str:
+def _name(reading: _Reading, row: TableRow) -> str:
     names = [reading.cell(row, each.name) for each in reading.columns.having("name")]
     repeats = [
         f"{each.name} {reading.cell(row, each.name)}" for each in reading.columns.having("repeat")
@@ -507,7 +520,7 @@ def _doubts(censored: Sequence[str]) -> tuple[Doubt, ...]:
     return (Doubt("censored", what, "Repeat it with more to do, where the value matters."),)
 
 
-def _numbers(reading: _Reading, row: Row, workload: str) -> Iterator[tuple[str, Number]]:
+def _numbers(reading: _Reading, row: TableRow, workload: str) -> Iterator[tuple[str, CellNumber]]:
     """(metric, number in base units) of each measurement in the row; NaN is censored."""
     own = _own_metric(reading, row)
     unsaid = _suppressed(reading, row)
@@ -520,7 +533,7 @@ def _numbers(reading: _Reading, row: Row, workload: str) -> Iterator[tuple[str, 
             number = parse_number(cell, reading.mark)
             if number is None and not (unsaid and not each.metric):
                 continue
-            number = number or Number(math.nan, censored="high")
+            number = number or CellNumber(math.nan, censored="high")
             if unsaid and not each.metric:
                 number = replace(number, censored="high")
             name = _metric(each, own, operation, number.unit or unit)
@@ -535,7 +548,7 @@ def _numbers(reading: _Reading, row: Row, workload: str) -> Iterator[tuple[str, 
         yield name, based
 
 
-def _advice(column: Column) -> str:
+def _advice(column: TableColumn) -> str:
     wanted = column.metric or "bw"
     return (
         "Mend the cell, write n/a where there is no number, or say with --map what the column is: "
@@ -543,7 +556,7 @@ def _advice(column: Column) -> str:
     )
 
 
-def _based(number: Number, unit: str, name: str) -> Number:
+def _based(number: CellNumber, unit: str, name: str) -> CellNumber:
     """The number in base units.  Raises ValueError for a unit that is missing or another's."""
     base = metric(name).unit
     said = number.unit or unit
@@ -572,7 +585,7 @@ def _magnitude(prefix: str, unit: str, base: str) -> tuple[float, str]:
     return {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[prefix], meant or base
 
 
-def _own_metric(reading: _Reading, row: Row) -> str:
+def _own_metric(reading: _Reading, row: TableRow) -> str:
     """In long form: the row's metric, in iotrial's words where they are known, else the table's."""
     columns = reading.columns.having("metric")
     if not columns:
@@ -584,12 +597,12 @@ def _own_metric(reading: _Reading, row: Row) -> str:
     return meant
 
 
-def _unit_cell(reading: _Reading, row: Row) -> str:
+def _unit_cell(reading: _Reading, row: TableRow) -> str:
     units = reading.columns.having("unit")
     return reading.cell(row, units[0].name) if units else ""
 
 
-def _suppressed(reading: _Reading, row: Row) -> bool:
+def _suppressed(reading: _Reading, row: TableRow) -> bool:
     for each in reading.columns.having("censored"):
         said = reading.cell(row, each.name).lower()
         if said in YES:
@@ -600,7 +613,7 @@ def _suppressed(reading: _Reading, row: Row) -> bool:
     return False
 
 
-def _metric(column: Column, own: str, operation: str, unit: str) -> str:
+def _metric(column: TableColumn, own: str, operation: str, unit: str) -> str:
     """The dotted name of what a cell holds.  Raises ValueError for one that iotrial cannot have."""
     wanted = column.metric
     if not wanted:
@@ -655,7 +668,7 @@ _ADVICE = (
 )
 
 
-def gaps(table: Table, columns: Columns, raw: str) -> Iterator[Doubt]:
+def gaps(table: ImportTable, columns: TableColumns, raw: str) -> Iterator[Doubt]:
     """At most one doubt on rows without any value, and one on cells without one."""
     suppressed = [each.name for each in columns.having("censored")]
     told = [
@@ -663,7 +676,7 @@ def gaps(table: Table, columns: Columns, raw: str) -> Iterator[Doubt]:
         for row in table.rows  # but for those that are told as bounds
         if not any(_cell(table, row, name).lower() in YES for name in suppressed)
     ]
-    of_workload: dict[tuple[str, ...], list[Row]] = defaultdict(list)
+    of_workload: dict[tuple[str, ...], list[TableRow]] = defaultdict(list)
     for row in told:
         key = tuple(_cell(table, row, each.name) for each in columns.having("workload"))
         of_workload[key].append(row)
@@ -691,42 +704,44 @@ def gaps(table: Table, columns: Columns, raw: str) -> Iterator[Doubt]:
         yield Doubt("no-value", what, _ADVICE)
 
 
-def _place(table: Table, raw: str, row: Row, names: Sequence[str]) -> str:
+def _place(table: ImportTable, raw: str, row: TableRow, names: Sequence[str]) -> str:
     """``a.csv:12 (iops: NaN)``."""
     said = _cell(table, row, names[0]) or "empty"
     sheet = f" sheet {table.name!r}, row {row.line}" if table.name else f":{row.line}"
     return f"{raw}{sheet} ({names[0] or 'column without a name'}: {said[:40]})"
 
 
-def _nothing(table: Table, row: Row, name: str) -> bool:
+def _nothing(table: ImportTable, row: TableRow, name: str) -> bool:
     return is_nothing(_cell(table, row, name))
 
 
-def _cell(table: Table, row: Row, name: str) -> str:
+def _cell(table: ImportTable, row: TableRow, name: str) -> str:
     return row.cells[table.header.cells.index(name)]
 
 
-class Tables(ABC):
+class TableReader(ABC):
     """What formats of tables have alike."""
 
     takes_columns = True
 
     @abstractmethod
-    def tables(self, data: Buffer, raw: str) -> tuple[Table, ...]:
+    def tables(self, data: Buffer, raw: str) -> tuple[ImportTable, ...]:
         """Every table in a file.  Raises FormatError, also where there is none."""
 
-    def cut(self, data: Buffer, last: Table) -> Iterator[Doubt]:
+    def cut(self, data: Buffer, last: ImportTable) -> Iterator[Doubt]:
         """That the ``last`` table may not be whole."""
         del data, last
         yield from ()
 
     def columns(
-        self, data: Buffer, raw: str, columns: Columns | None = None
-    ) -> tuple[Columns, ...]:
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
+    ) -> tuple[TableColumns, ...]:
         """What the columns of each table are: as said, the rest as guessed."""
         return tuple(laid(table, columns)[1] for table in self.tables(data, raw))
 
-    def read(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Recording, ...]:
+    def read(
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
+    ) -> tuple[Recording, ...]:
         """``columns`` is what a person says of them.  Raises FormatError with the place, and
         UsageError for columns that a table does not have."""
         found = self.tables(data, raw)
@@ -736,7 +751,9 @@ class Tables(ABC):
         read[-1] = replace(read[-1], doubts=(*read[-1].doubts, *self.cut(data, found[-1])))
         return tuple(read)
 
-    def gaps(self, data: Buffer, raw: str, columns: Columns | None = None) -> tuple[Doubt, ...]:
+    def gaps(
+        self, data: Buffer, raw: str, columns: TableColumns | None = None
+    ) -> tuple[Doubt, ...]:
         """What rows and cells of its tables have no number."""
         found = self.tables(data, raw)
         return tuple(each for table in found for each in gaps(*laid(table, columns), raw))

@@ -22,15 +22,15 @@ from iotrial.extras import extra
 from iotrial.formats.text import LARGEST
 from iotrial.model.recording import Buffer
 from iotrial_import.formats.table import blocks
-from iotrial_import.formats.table_columns import Row, Table
-from iotrial_import.formats.table_rows import Tables
+from iotrial_import.formats.table_columns import ImportTable, TableRow
+from iotrial_import.formats.table_rows import TableReader
 
 _ZIP = b"PK\x03\x04"
 _MOST_CELLS = 5_000_000
 _AGAIN = "Open it in a spreadsheet program and save it again as .xlsx, or as CSV."
 
 
-class _Xlsx(Tables):
+class _Xlsx(TableReader):
     name = "table-xlsx"
     title = "a table of numbers in a spreadsheet (.xlsx)"
 
@@ -42,19 +42,19 @@ class _Xlsx(Tables):
         inside = b"xl/" in head and (b"[Content_Types].xml" in head or b"xl/work" in head)
         return 3 if inside and named else 2 if inside else int(named)
 
-    def tables(self, data: Buffer, raw: str) -> tuple[Table, ...]:
+    def tables(self, data: Buffer, raw: str) -> tuple[ImportTable, ...]:
         return tables(data, raw)
 
 
 FORMAT = _Xlsx()
 
 
-def tables(data: Buffer, raw: str) -> tuple[Table, ...]:
+def tables(data: Buffer, raw: str) -> tuple[ImportTable, ...]:
     """Every table of every visible sheet.  Raises FormatError, also where there is none."""
     content = bytes(data[:])
     _bounded(content, raw)
     values, formulas = _workbook(content, raw, data_only=True), _workbook(content, raw)
-    found: list[Table] = []
+    found: list[ImportTable] = []
     for sheet in values.worksheets:
         if sheet.sheet_state == "visible":
             rows = list(_rows(sheet, formulas[sheet.title], raw))
@@ -92,7 +92,7 @@ def _workbook(content: bytes, raw: str, *, data_only: bool = False) -> Any:  # n
         raise FormatError(what, advice=_AGAIN) from None
 
 
-def _rows(sheet: Any, formulas: Any, raw: str) -> Iterator[Row]:  # noqa: ANN401
+def _rows(sheet: Any, formulas: Any, raw: str) -> Iterator[TableRow]:  # noqa: ANN401
     if sheet.max_row * sheet.max_column > _MOST_CELLS:
         what = f"{raw}: sheet {sheet.title!r}: {sheet.max_row} rows by {sheet.max_column} columns"
         raise FormatError(what, advice="Leave out what is no table.")
@@ -104,7 +104,7 @@ def _rows(sheet: Any, formulas: Any, raw: str) -> Iterator[Row]:  # noqa: ANN401
             if not text and (formula := formulas.cell(cell.row, cell.column).value) is not None:
                 text = _unstored(formula, f"{raw}: sheet {sheet.title!r}, cell {cell.coordinate}")
             texts.append(text or filled.get((cell.row, cell.column), ""))
-        yield Row(at, tuple(texts) if any(texts) else ())
+        yield TableRow(at, tuple(texts) if any(texts) else ())
 
 
 def _unstored(formula: object, place: str) -> str:
@@ -144,7 +144,7 @@ def _plain(value: float) -> str:
     return str(int(value)) if float(value).is_integer() and abs(value) < 1e15 else repr(value)  # noqa: PLR2004
 
 
-def _named(table: Table) -> Table:
+def _named(table: ImportTable) -> ImportTable:
     """The table with its sheet's name as first column."""
     header = replace(table.header, cells=("sheet", *table.header.cells))
     rows = tuple(replace(row, cells=(table.name, *row.cells)) for row in table.rows)

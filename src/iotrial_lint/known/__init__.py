@@ -167,7 +167,7 @@ def modules() -> Mapping[str, frozenset[str]]:
     return {row[0]: frozenset(row[1:]) for row in _rows("modules.txt")}
 
 
-class Gone(NamedTuple):
+class RemovedParameter(NamedTuple):
     """``since`` is a version without it, ``why`` in words, ``instead`` what to write or do."""
 
     since: Version
@@ -180,32 +180,38 @@ _SCHED_FIX = "Take the line out; these are no settings to keep (5.13 moved them 
 _CONNTRACK = "connection tracking is one for all protocols"
 _LOWMEM = "vm.lowmem_reserve_ratio took its place, in another unit"
 
-GONE: dict[str, Gone] = {
-    "vm.lower_zone_protection": Gone(
+GONE: dict[str, RemovedParameter] = {
+    "vm.lower_zone_protection": RemovedParameter(
         (2, 6, 12), _LOWMEM, "Take the line out; vm.lowmem_reserve_ratio has a good default."
     ),
-    "vm.bdflush": Gone((2, 6, 12), "vm.dirty_* took its place", "vm.dirty_background_ratio = 10"),
-    "vm.max-readahead": Gone((2, 6, 12), "read-ahead is a device's", "queue/read_ahead_kb"),
-    "vm.min-readahead": Gone((2, 6, 12), "read-ahead is a device's", "queue/read_ahead_kb"),
-    "vm.pagecache": Gone((2, 6, 12), "only kernels of RHEL 3 to 5 had it"),
-    "vm.inactive_clean_percent": Gone((2, 6, 12), "only kernels of RHEL 3 had it"),
-    "vm.swap_token_timeout": Gone((3, 5)),
-    "vm.nr_pdflush_threads": Gone((6, 1), "pdflush itself is gone since 2.6.32"),
-    "vm.block_dump": Gone((5, 13), "blktrace and tracepoints tell more"),
-    "vm.hugepages_treat_as_movable": Gone((4, 16)),
-    "fs.inode-max": Gone((2, 6, 12), "inodes are allocated as they are needed"),
-    "fs.dquot-max": Gone((2, 6, 12)),
-    "fs.super-max": Gone((2, 6, 12)),
-    "fs.xfs.age_buffer_centisecs": Gone((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
-    "fs.xfs.xfsbufd_centisecs": Gone((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
-    "fs.xfs.xfsbufd_centisec": Gone((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
-    "kernel.rtsig-max": Gone((2, 6, 12)),
-    "kernel.rtsig-nr": Gone((2, 6, 12)),
-    "kernel.maps_protect": Gone((2, 6, 27), "/proc/PID/maps is protected always"),
-    "kernel.exec-shield": Gone((2, 6, 12), "only kernels of RHEL 4 to 6 had it"),
-    "kernel.sched_compat_yield": Gone((2, 6, 39)),
+    "vm.bdflush": RemovedParameter(
+        (2, 6, 12), "vm.dirty_* took its place", "vm.dirty_background_ratio = 10"
+    ),
+    "vm.max-readahead": RemovedParameter(
+        (2, 6, 12), "read-ahead is a device's", "queue/read_ahead_kb"
+    ),
+    "vm.min-readahead": RemovedParameter(
+        (2, 6, 12), "read-ahead is a device's", "queue/read_ahead_kb"
+    ),
+    "vm.pagecache": RemovedParameter((2, 6, 12), "only kernels of RHEL 3 to 5 had it"),
+    "vm.inactive_clean_percent": RemovedParameter((2, 6, 12), "only kernels of RHEL 3 had it"),
+    "vm.swap_token_timeout": RemovedParameter((3, 5)),
+    "vm.nr_pdflush_threads": RemovedParameter((6, 1), "pdflush itself is gone since 2.6.32"),
+    "vm.block_dump": RemovedParameter((5, 13), "blktrace and tracepoints tell more"),
+    "vm.hugepages_treat_as_movable": RemovedParameter((4, 16)),
+    "fs.inode-max": RemovedParameter((2, 6, 12), "inodes are allocated as they are needed"),
+    "fs.dquot-max": RemovedParameter((2, 6, 12)),
+    "fs.super-max": RemovedParameter((2, 6, 12)),
+    "fs.xfs.age_buffer_centisecs": RemovedParameter((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
+    "fs.xfs.xfsbufd_centisecs": RemovedParameter((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
+    "fs.xfs.xfsbufd_centisec": RemovedParameter((4, 0), "", "fs.xfs.xfssyncd_centisecs = 3000"),
+    "kernel.rtsig-max": RemovedParameter((2, 6, 12)),
+    "kernel.rtsig-nr": RemovedParameter((2, 6, 12)),
+    "kernel.maps_protect": RemovedParameter((2, 6, 27), "/proc/PID/maps is protected always"),
+    "kernel.exec-shield": RemovedParameter((2, 6, 12), "only kernels of RHEL 4 to 6 had it"),
+    "kernel.sched_compat_yield": RemovedParameter((2, 6, 39)),
     **{
-        f"kernel.sched_{name}": Gone((5, 13), _SCHED, _SCHED_FIX)
+        f"kernel.sched_{name}": RemovedParameter((5, 13), _SCHED, _SCHED_FIX)
         for name in (
             "min_granularity_ns",
             "latency_ns",
@@ -216,51 +222,57 @@ GONE: dict[str, Gone] = {
             "tunable_scaling",
         )
     },
-    "kernel.sched_child_runs_first": Gone((6, 18), "the scheduler of 6.6 has no use for it"),
-    "net.core.hot_list_length": Gone((2, 6, 12)),
-    "net.core.mod_cong": Gone((2, 6, 13)),
-    "net.core.no_cong": Gone((2, 6, 13)),
-    "net.core.lo_cong": Gone((2, 6, 13)),
-    "net.ipv4.tcp_tw_recycle": Gone(
+    "kernel.sched_child_runs_first": RemovedParameter(
+        (6, 18), "the scheduler of 6.6 has no use for it"
+    ),
+    "net.core.hot_list_length": RemovedParameter((2, 6, 12)),
+    "net.core.mod_cong": RemovedParameter((2, 6, 13)),
+    "net.core.no_cong": RemovedParameter((2, 6, 13)),
+    "net.core.lo_cong": RemovedParameter((2, 6, 13)),
+    "net.ipv4.tcp_tw_recycle": RemovedParameter(
         (4, 12), "it broke clients behind address translation", "Take the line out."
     ),
-    "net.ipv4.tcp_abc": Gone((3, 9)),
-    "net.ipv4.tcp_cookie_size": Gone((3, 10)),
-    "net.ipv4.tcp_frto_response": Gone((3, 10)),
-    "net.ipv4.tcp_max_ssthresh": Gone((4, 0)),
-    "net.ipv4.tcp_thin_dupack": Gone((4, 11)),
-    "net.ipv4.tcp_dma_copybreak": Gone((3, 18)),
-    "net.ipv4.tcp_bic": Gone((2, 6, 13), "", "net.ipv4.tcp_congestion_control = cubic"),
-    "net.ipv4.tcp_vegas_cong_avoid": Gone(
+    "net.ipv4.tcp_abc": RemovedParameter((3, 9)),
+    "net.ipv4.tcp_cookie_size": RemovedParameter((3, 10)),
+    "net.ipv4.tcp_frto_response": RemovedParameter((3, 10)),
+    "net.ipv4.tcp_max_ssthresh": RemovedParameter((4, 0)),
+    "net.ipv4.tcp_thin_dupack": RemovedParameter((4, 11)),
+    "net.ipv4.tcp_dma_copybreak": RemovedParameter((3, 18)),
+    "net.ipv4.tcp_bic": RemovedParameter((2, 6, 13), "", "net.ipv4.tcp_congestion_control = cubic"),
+    "net.ipv4.tcp_vegas_cong_avoid": RemovedParameter(
         (2, 6, 13), "", "net.ipv4.tcp_congestion_control = vegas"
     ),
-    "net.ipv4.tcp_westwood": Gone((2, 6, 13), "", "net.ipv4.tcp_congestion_control = westwood"),
-    "net.ipv4.ip_conntrack_max": Gone((4, 9), _CONNTRACK, "net.netfilter.nf_conntrack_max"),
-    "net.ipv4.netfilter.ip_conntrack_max": Gone(
+    "net.ipv4.tcp_westwood": RemovedParameter(
+        (2, 6, 13), "", "net.ipv4.tcp_congestion_control = westwood"
+    ),
+    "net.ipv4.ip_conntrack_max": RemovedParameter(
         (4, 9), _CONNTRACK, "net.netfilter.nf_conntrack_max"
     ),
-    "net.ipv4.route.secret_interval": Gone((3, 6), "the route cache is gone"),
-    "net.ipv4.route.max_delay": Gone((3, 6), "the route cache is gone"),
-    "net.ipv4.route.min_delay": Gone((3, 6), "the route cache is gone"),
-    "net.ipv4.inet_peer_gc_maxtime": Gone((3, 1)),
-    "net.ipv4.inet_peer_gc_mintime": Gone((3, 1)),
+    "net.ipv4.netfilter.ip_conntrack_max": RemovedParameter(
+        (4, 9), _CONNTRACK, "net.netfilter.nf_conntrack_max"
+    ),
+    "net.ipv4.route.secret_interval": RemovedParameter((3, 6), "the route cache is gone"),
+    "net.ipv4.route.max_delay": RemovedParameter((3, 6), "the route cache is gone"),
+    "net.ipv4.route.min_delay": RemovedParameter((3, 6), "the route cache is gone"),
+    "net.ipv4.inet_peer_gc_maxtime": RemovedParameter((3, 1)),
+    "net.ipv4.inet_peer_gc_mintime": RemovedParameter((3, 1)),
 }
 """Removed."""
 
 _CACHE = "IPv4 has had no route cache since 3.6"
 
-INERT: dict[str, Gone] = {
-    "net.ipv4.tcp_low_latency": Gone((4, 14), "a legacy option without effect"),
-    "net.ipv4.tcp_fack": Gone((4, 15), "a legacy option without effect"),
-    "net.ipv4.route.max_size": Gone((3, 6), _CACHE),
-    "net.ipv4.route.gc_interval": Gone((3, 6), _CACHE),
-    "net.ipv4.route.gc_elasticity": Gone((3, 6), _CACHE),
-    "net.ipv4.route.gc_thresh": Gone((3, 6), _CACHE),
+INERT: dict[str, RemovedParameter] = {
+    "net.ipv4.tcp_low_latency": RemovedParameter((4, 14), "a legacy option without effect"),
+    "net.ipv4.tcp_fack": RemovedParameter((4, 15), "a legacy option without effect"),
+    "net.ipv4.route.max_size": RemovedParameter((3, 6), _CACHE),
+    "net.ipv4.route.gc_interval": RemovedParameter((3, 6), _CACHE),
+    "net.ipv4.route.gc_elasticity": RemovedParameter((3, 6), _CACHE),
+    "net.ipv4.route.gc_thresh": RemovedParameter((3, 6), _CACHE),
 }
 """Still there, and without effect."""
 
 
-def gone(key: str) -> Gone | None:
+def gone(key: str) -> RemovedParameter | None:
     """What is known of a removed parameter; None for any other.
 
     >>> gone("vm.lower_zone_protection").since

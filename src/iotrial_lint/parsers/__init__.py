@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from types import MappingProxyType
 
 from iotrial.plugins import modules
-from iotrial_lint.rule import Kind, Sheet
+from iotrial_lint.rule import ConfigFile, Kind
 
 Read = Callable[[str], str]
 """The text of a file; OSError where it cannot be read."""
@@ -27,8 +27,8 @@ class Parser:
     kind: Kind
     title: str
     knows: Callable[[PurePosixPath], bool]
-    parse: Callable[[str, str], Sheet]
-    gathered: Callable[[str, str, Read], Sheet] | None = None
+    parse: Callable[[str, str], ConfigFile]
+    gathered: Callable[[str, str, Read], ConfigFile] | None = None
 
 
 @cache
@@ -44,7 +44,7 @@ def kind_of(path: str) -> Kind | None:
     return next((kind for kind, each in parsers().items() if each.knows(place)), None)
 
 
-def parsed(kind: Kind, data: bytes, file: str = "", read: Read | None = None) -> Sheet:
+def parsed(kind: Kind, data: bytes, file: str = "", read: Read | None = None) -> ConfigFile:
     """A file of this kind, whatever its bytes are; with ``read`` also what it includes."""
     parser, text = parsers()[kind], data.decode("utf-8", "replace")
     if read is not None and parser.gathered:

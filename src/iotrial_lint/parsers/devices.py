@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from iotrial_lint.parsers import Parser
 from iotrial_lint.parsers.kernel import setting
-from iotrial_lint.rule import Complaint, Entry, Setting, Sheet, joined, lines
+from iotrial_lint.rule import ConfigFile, ConfigLine, ConfigSetting, SyntaxProblem, joined, lines
 
 # -- udev ------------------------------------------------------------------------------------------
 
@@ -31,12 +31,12 @@ def _knows_udev(path: PurePosixPath) -> bool:
     return path.suffix == ".rules" and not elsewhere  # polkit and audit have theirs too
 
 
-def parse_udev(text: str, file: str = "") -> Sheet:
+def parse_udev(text: str, file: str = "") -> ConfigFile:
     """As udev(7) reads it: a rule is a line of ``KEY{part}OPERATOR"value"``, separated by commas or
     blanks; a backslash at its end joins it with the next; ``#`` at the beginning of a line makes it
     a comment."""
-    entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    entries: list[ConfigLine] = []
+    complaints: list[SyntaxProblem] = []
     # A comment may also stand between lines that a backslash joins.
     said = (each for each in lines(text) if not each[1].lstrip().startswith("#"))
     for began, rule in joined(said):
@@ -45,35 +45,35 @@ def parse_udev(text: str, file: str = "") -> Sheet:
             found = _TOKEN.match(rule, position)
             if not found:
                 rest = rule[position:].strip(" \t,")
-                complaints.append(Complaint(began, f'{rest[:60]!r} is no KEY=="value"'))
+                complaints.append(SyntaxProblem(began, f'{rest[:60]!r} is no KEY=="value"'))
                 break
             key, part, value = found["key"], found["part"] or "", found["value"]
-            entries.append(Entry(began, key, value, (), found["sign"], part, began))
+            entries.append(ConfigLine(began, key, value, (), found["sign"], part, began))
             position = found.end()
-    sheet = Sheet("udev", file, tuple(entries), (), tuple(complaints))
+    sheet = ConfigFile("udev", file, tuple(entries), (), tuple(complaints))
     settings = tuple(each for group in sheet.groups() for each in _udev_settings(group))
-    return Sheet("udev", file, sheet.entries, settings, sheet.complaints)
+    return ConfigFile("udev", file, sheet.entries, settings, sheet.complaints)
 
 
-def _udev_settings(group: tuple[Entry, ...]) -> Iterator[Setting]:
+def _udev_settings(group: tuple[ConfigLine, ...]) -> Iterator[ConfigSetting]:
     on = "dm" if any(map(_of_mapper, group)) else ""
     for entry in group:
         if entry.sign not in ASSIGNS:
             continue
         if entry.key == "ATTR" and entry.part.startswith("queue/"):
-            yield Setting(entry, "queue", entry.part[6:], entry.value, on)
+            yield ConfigSetting(entry, "queue", entry.part[6:], entry.value, on)
         elif entry.key == "ATTR" and entry.part == "device/queue_depth":
-            yield Setting(entry, "queue", "device/queue_depth", entry.value, on)
+            yield ConfigSetting(entry, "queue", "device/queue_depth", entry.value, on)
         elif entry.key == "SYSCTL":
             yield setting(entry, entry.part, entry.value)
         elif entry.key in ("RUN", "PROGRAM"):
             for found in _ECHO.finditer(entry.value):
-                yield Setting(entry, "queue", found["file"], found["value"], on, "echo")
+                yield ConfigSetting(entry, "queue", found["file"], found["value"], on, "echo")
             for found in _SYSCTL.finditer(entry.value):
                 yield setting(entry, found["key"], found["value"], "echo")
 
 
-def _of_mapper(entry: Entry) -> bool:
+def _of_mapper(entry: ConfigLine) -> bool:
     if entry.sign != "==":
         return False
     named = entry.key in ("KERNEL", "DEVPATH") and "dm-" in entry.value
@@ -94,7 +94,7 @@ def _knows_multipath(path: PurePosixPath) -> bool:
     return alone or in_folder
 
 
-def parse_multipath(text: str, file: str = "") -> Sheet:
+def parse_multipath(text: str, file: str = "") -> ConfigFile:
     """As multipath.conf(5) and libmultipath's parser read it, line by line: ``{`` ends the line
     that opens a section, ``}`` stands alone."""
     reading = _Reading()
@@ -103,7 +103,9 @@ def parse_multipath(text: str, file: str = "") -> Sheet:
     for opened, name in reversed(reading.open):
         reading.complain(opened, f"{name!r} is never closed: a '}}' is missing")
     sections = tuple(reading.sections)
-    return Sheet("multipath", file, tuple(reading.entries), (), tuple(reading.complaints), sections)
+    return ConfigFile(
+        "multipath", file, tuple(reading.entries), (), tuple(reading.complaints), sections
+    )
 
 
 class _Reading:
@@ -111,12 +113,12 @@ class _Reading:
 
     def __init__(self) -> None:
         self.open: list[tuple[int, str]] = []
-        self.entries: list[Entry] = []
-        self.complaints: list[Complaint] = []
+        self.entries: list[ConfigLine] = []
+        self.complaints: list[SyntaxProblem] = []
         self.sections: list[tuple[int, str]] = []
 
     def complain(self, number: int, what: str) -> None:
-        self.complaints.append(Complaint(number, what))
+        self.complaints.append(SyntaxProblem(number, what))
 
     def line(self, number: int, line: str) -> None:
         words = _words(line)
@@ -159,7 +161,7 @@ class _Reading:
             self.complain(number, "a quotation mark is never closed")
         section = tuple(name for _, name in self.open[:_DEEPEST])
         group = self.open[-1][0] if self.open else 0
-        self.entries.append(Entry(number, key, value, section, " ", group=group))
+        self.entries.append(ConfigLine(number, key, value, section, " ", group=group))
 
 
 def _words(line: str) -> list[tuple[str, bool]]:
@@ -184,29 +186,29 @@ def _knows_fstab(path: PurePosixPath) -> bool:
     return path.name == "fstab" or path.suffix == ".fstab" or path.parent.name == "fstab.d"
 
 
-def parse_fstab(text: str, file: str = "") -> Sheet:
+def parse_fstab(text: str, file: str = "") -> ConfigFile:
     """Each option is an entry; its section is (source, mount point, type)."""
-    entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    entries: list[ConfigLine] = []
+    complaints: list[SyntaxProblem] = []
     for number, line in lines(text):
         plain = line.strip()
         if not plain or plain.startswith("#"):
             continue
         fields = re.split(r"[ \t]+", plain)
         if len(fields) < _LEAST:
-            complaints.append(Complaint(number, "a line needs source, mount point and type"))
+            complaints.append(SyntaxProblem(number, "a line needs source, mount point and type"))
             continue
         behind = fields[4:_MOST]
         wrong = [word for word in behind if not word.isdigit() and not word.startswith("#")]
         if wrong and not any(word.startswith("#") for word in behind):
             what = f"{wrong[0][:40]!r} is no number; the last two fields are (dump, fsck)"
-            complaints.append(Complaint(number, what))
+            complaints.append(SyntaxProblem(number, what))
         section = (fields[0], fields[1], fields[2])
         options = fields[3] if len(fields) > _LEAST else "defaults"
         for option in options.split(","):
             key, _, value = option.partition("=")
-            entries.append(Entry(number, key, value, section, group=number))
-    return Sheet("fstab", file, tuple(entries), (), tuple(complaints))
+            entries.append(ConfigLine(number, key, value, section, group=number))
+    return ConfigFile("fstab", file, tuple(entries), (), tuple(complaints))
 
 
 PARSERS = (

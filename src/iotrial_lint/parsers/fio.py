@@ -24,23 +24,23 @@ from iotrial.tools import fio_options
 from iotrial.tools.fio_options import option_table
 from iotrial.units import parse_bytes
 from iotrial_lint.parsers import Parser, Read
-from iotrial_lint.rule import Complaint, Entry, Sheet
+from iotrial_lint.rule import ConfigFile, ConfigLine, SyntaxProblem
 
 
 def _knows(path: PurePosixPath) -> bool:
     return path.suffix in (".fio", ".job") and path.parent.name != "doc-base"
 
 
-def parse(text: str, file: str = "") -> Sheet:
+def parse(text: str, file: str = "") -> ConfigFile:
     try:
         read = parse_jobs(text, "job file")
     except FormatError as error:
         found = re.match(r"job file(?::(\d+))?: (.*)", error.message, re.DOTALL)
         line, what = (int(found[1] or 0), found[2]) if found else (0, error.message)
-        return Sheet("fio", file, complaints=(Complaint(line, what),))
+        return ConfigFile("fio", file, complaints=(SyntaxProblem(line, what),))
     table = option_table()
     entries = tuple(
-        Entry(
+        ConfigLine(
             line,
             name,
             value,
@@ -51,7 +51,7 @@ def parse(text: str, file: str = "") -> Sheet:
         for number, job in enumerate(read.sections)
         for (name, value), line in zip(job.options, job.lines, strict=True)
     )
-    return Sheet(
+    return ConfigFile(
         "fio", file, entries, sections=tuple((job.line, job.name) for job in read.sections)
     )
 
@@ -60,7 +60,7 @@ _DEEP, _LONG = 16, 100_000
 """Files that include files; lines of all of them."""
 
 
-def gathered(text: str, file: str, read: Read) -> Sheet:
+def gathered(text: str, file: str, read: Read) -> ConfigFile:
     """As :func:`parse`, with what the file includes."""
     whole = _Whole(read)
     for number, line in enumerate(text.split("\n"), 1):
@@ -88,7 +88,7 @@ class _Whole:
     read: Read
     lines: list[str] = field(default_factory=list)
     places: list[int] = field(default_factory=list)
-    complaints: list[Complaint] = field(default_factory=list)
+    complaints: list[SyntaxProblem] = field(default_factory=list)
     number: int = 0
 
     def taken(self, line: str, chain: tuple[str, ...]) -> Iterator[str]:
@@ -128,18 +128,18 @@ class _Whole:
         return why, None
 
     def _say(self, what: str) -> None:
-        self.complaints.append(Complaint(self.number, what))
+        self.complaints.append(SyntaxProblem(self.number, what))
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FioSection:
     """One job.  ``line`` is where its section begins."""
 
     name: str
     line: int
-    entries: tuple[Entry, ...]
+    entries: tuple[ConfigLine, ...]
 
-    def entry(self, option: str) -> Entry | None:
+    def entry(self, option: str) -> ConfigLine | None:
         """The entry that counts for an option."""
         return next((each for each in reversed(self.entries) if each.name == option), None)
 
@@ -204,27 +204,29 @@ _MOVES = frozenset({
 })  # fmt: skip
 
 
-def jobs(sheet: Sheet) -> tuple[Job, ...]:
+def jobs(sheet: ConfigFile) -> tuple[FioSection, ...]:
     """The jobs of a job file."""
-    entries: dict[int, list[Entry]] = {}
+    entries: dict[int, list[ConfigLine]] = {}
     for entry in sheet.entries:
         entries.setdefault(entry.group, []).append(entry)
     return tuple(
-        Job(name, line, tuple(entries.get(number, ())))
+        FioSection(name, line, tuple(entries.get(number, ())))
         for number, (line, name) in enumerate(sheet.sections)
     )
 
 
-def alike(jobs: Sequence[Job]) -> str:
+def alike(jobs: Sequence[FioSection]) -> str:
     """Jobs of which the same is said: ``[a]``, ``[a] and 3 more``."""
     more = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
     return f"[{jobs[0].name}]{more}"
 
 
-def by_entry(found: Iterable[tuple[Entry | None, Job]]) -> Iterator[tuple[int, tuple[Job, ...]]]:
+def by_entry(
+    found: Iterable[tuple[ConfigLine | None, FioSection]],
+) -> Iterator[tuple[int, tuple[FioSection, ...]]]:
     """(line, jobs): jobs that are what they are by the same line; without one, all of them at the
     first."""
-    places: dict[int, list[Job]] = {}
+    places: dict[int, list[FioSection]] = {}
     for entry, job in found:
         places.setdefault(entry.line if entry else 0, []).append(job)
     for line, group in places.items():
@@ -239,7 +241,7 @@ def seconds(value: str) -> float | None:
         return None
 
 
-def own(sheet: Sheet) -> Iterable[Entry]:
+def own(sheet: ConfigFile) -> Iterable[ConfigLine]:
     """Each line once, though every job has those of [global]."""
     return {entry.line: entry for entry in sheet.entries}.values()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from iotrial_lint.parsers import Parser
-from iotrial_lint.rule import Complaint, Entry, Setting, Sheet, joined, lines
+from iotrial_lint.rule import ConfigFile, ConfigLine, ConfigSetting, SyntaxProblem, joined, lines
 
 # -- sysctl ----------------------------------------------------------------------------------------
 
@@ -18,12 +18,12 @@ def _knows_sysctl(path: PurePosixPath) -> bool:
     return in_folder or path.name == "sysctl.conf" or path.name.endswith(".sysctl.conf")
 
 
-def parse_sysctl(text: str, file: str = "") -> Sheet:
+def parse_sysctl(text: str, file: str = "") -> ConfigFile:
     """``KEY = VALUE``, one a line; a line that begins with ``#`` or ``;`` is a comment, and nothing
     else is; ``-`` before a key says that its failure does not matter (sysctl.d(5),
     sysctl.conf(5))."""
-    entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    entries: list[ConfigLine] = []
+    complaints: list[SyntaxProblem] = []
     for number, line in lines(text):
         plain = line.strip()
         if not plain or plain[0] in "#;":
@@ -34,18 +34,20 @@ def parse_sysctl(text: str, file: str = "") -> Sheet:
         key = key.removeprefix("-").strip()
         if not equals:
             if sign == "=":  # "-KEY" alone takes a key out of the patterns before it
-                complaints.append(Complaint(number, f"{plain[:60]!r} is no KEY = VALUE"))
+                complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is no KEY = VALUE"))
         elif not key or any(blank in key for blank in " \t\0"):
-            complaints.append(Complaint(number, f"{key[:60]!r} is no name of a kernel parameter"))
+            complaints.append(
+                SyntaxProblem(number, f"{key[:60]!r} is no name of a kernel parameter")
+            )
         else:
-            entries.append(Entry(number, key, value.strip(), sign=sign))
+            entries.append(ConfigLine(number, key, value.strip(), sign=sign))
     settings = tuple(setting(entry, entry.key, entry.value) for entry in entries)
-    return Sheet("sysctl", file, tuple(entries), settings, tuple(complaints))
+    return ConfigFile("sysctl", file, tuple(entries), settings, tuple(complaints))
 
 
-def setting(entry: Entry, key: str, value: str, how: str = "") -> Setting:
+def setting(entry: ConfigLine, key: str, value: str, how: str = "") -> ConfigSetting:
     """A kernel parameter, its name with dots."""
-    return Setting(entry, "sysctl", dotted(key), " ".join(value.split()), how=how)
+    return ConfigSetting(entry, "sysctl", dotted(key), " ".join(value.split()), how=how)
 
 
 def dotted(key: str) -> str:
@@ -70,9 +72,9 @@ def _knows_cmdline(path: PurePosixPath) -> bool:
     return path.name == "cmdline" or of_grub or path.parent.name == "grub.d"
 
 
-def parse_cmdline(text: str, file: str = "") -> Sheet:
+def parse_cmdline(text: str, file: str = "") -> ConfigFile:
     """An entry is a line of words.  A file of grub's is shell: only its assignments are read."""
-    entries: list[Entry] = []
+    entries: list[ConfigLine] = []
     grub = re.search(r"^\s*(?:export\s+)?GRUB_[A-Z_]+\+?=", text, re.MULTILINE)
     for number, line in lines(text):
         plain = line.strip()
@@ -80,14 +82,14 @@ def parse_cmdline(text: str, file: str = "") -> Sheet:
             continue
         found = _GRUB.fullmatch(plain) if grub else None
         if found and found["key"].startswith("GRUB_CMDLINE_LINUX"):
-            entries.append(Entry(number, found["key"], found["value"].strip("\"'")))
+            entries.append(ConfigLine(number, found["key"], found["value"].strip("\"'")))
         elif not grub:
-            entries.append(Entry(number, "", plain))
+            entries.append(ConfigLine(number, "", plain))
     settings = tuple(each for entry in entries for each in words_of(entry, entry.value))
-    return Sheet("cmdline", file, tuple(entries), settings)
+    return ConfigFile("cmdline", file, tuple(entries), settings)
 
 
-def words_of(entry: Entry, text: str) -> Iterator[Setting]:
+def words_of(entry: ConfigLine, text: str) -> Iterator[ConfigSetting]:
     """The settings in words of a command line: its own, of modules, of kernel parameters."""
     try:
         words = shlex.split(text, comments=False)
@@ -95,13 +97,13 @@ def words_of(entry: Entry, text: str) -> Iterator[Setting]:
         words = text.split()
     for word in words:
         name, _, value = word.partition("=")
-        yield Setting(entry, "cmdline", name, value)
+        yield ConfigSetting(entry, "cmdline", name, value)
         module, dot, parameter = name.partition(".")
         if module == "sysctl" and parameter:
             yield setting(entry, parameter, value)
         elif dot and parameter and "$" not in name:
             module = module.replace("-", "_")
-            yield Setting(entry, "module", f"{module}.{parameter}", value)
+            yield ConfigSetting(entry, "module", f"{module}.{parameter}", value)
 
 
 # -- modprobe --------------------------------------------------------------------------------------
@@ -116,11 +118,11 @@ def _knows_modprobe(path: PurePosixPath) -> bool:
     return in_folder or path.name in ("modprobe.conf", "modprobe.conf.local")
 
 
-def parse_modprobe(text: str, file: str = "") -> Sheet:
+def parse_modprobe(text: str, file: str = "") -> ConfigFile:
     """As modprobe.d(5) reads it: one command a line, a backslash at its end joins it with the next;
     ``#`` begins a comment line."""
-    entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    entries: list[ConfigLine] = []
+    complaints: list[SyntaxProblem] = []
     for number, line in joined(lines(text)):
         if line.startswith("#"):
             continue
@@ -128,22 +130,24 @@ def parse_modprobe(text: str, file: str = "") -> Sheet:
         command = words[0]
         if command not in COMMANDS and command not in _NEWER:
             known = ", ".join(COMMANDS)
-            complaints.append(Complaint(number, f"{command[:40]!r} is no command: {known}"))
+            complaints.append(SyntaxProblem(number, f"{command[:40]!r} is no command: {known}"))
         elif len(words) < _WORDS.get(command, 1):
-            complaints.append(Complaint(number, f"{line[:60]!r}: something is missing behind it"))
+            complaints.append(
+                SyntaxProblem(number, f"{line[:60]!r}: something is missing behind it")
+            )
         elif command == "options":
             section = (command, words[1].replace("-", "_"))
             for word in _split(words[2]):
                 key, _, value = word.partition("=")
-                entries.append(Entry(number, key, value, section, group=number))
+                entries.append(ConfigLine(number, key, value, section, group=number))
         else:
-            entries.append(Entry(number, command, " ".join(words[1:]), (command,), " "))
+            entries.append(ConfigLine(number, command, " ".join(words[1:]), (command,), " "))
     settings = tuple(
-        Setting(entry, "module", f"{entry.section[1]}.{entry.key}", entry.value)
+        ConfigSetting(entry, "module", f"{entry.section[1]}.{entry.key}", entry.value)
         for entry in entries
         if entry.section[0] == "options"
     )
-    return Sheet("modprobe", file, tuple(entries), settings, tuple(complaints))
+    return ConfigFile("modprobe", file, tuple(entries), settings, tuple(complaints))
 
 
 def _split(text: str) -> list[str]:
@@ -163,11 +167,11 @@ def _knows_tuned(path: PurePosixPath) -> bool:
     return path.name == "tuned.conf" and path.parent.suffix != ".d"
 
 
-def parse_tuned(text: str, file: str = "") -> Sheet:
+def parse_tuned(text: str, file: str = "") -> ConfigFile:
     """Sections of ``OPTION=VALUE`` (tuned.conf(5)).  A section is an instance of the plugin it is
     called after, or of the one in its ``type``."""
-    entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    entries: list[ConfigLine] = []
+    complaints: list[SyntaxProblem] = []
     sections: list[tuple[int, str]] = []
     section = ""
     for number, line in lines(text):
@@ -178,33 +182,33 @@ def parse_tuned(text: str, file: str = "") -> Sheet:
             section = plain[1:].partition("]")[0].strip()
             sections.append((number, section))
             if "]" not in plain:
-                complaints.append(Complaint(number, "a section's name ends with ']'"))
+                complaints.append(SyntaxProblem(number, "a section's name ends with ']'"))
             continue
         key, equals, value = plain.partition("=")
         if line[:1] in " \t" and entries and not equals:
             continue  # a value goes on
         if not section:
             complaints.append(
-                Complaint(number, f"{plain[:60]!r} stands before the first [section]")
+                SyntaxProblem(number, f"{plain[:60]!r} stands before the first [section]")
             )
         elif not equals:
-            complaints.append(Complaint(number, f"{plain[:60]!r} is no OPTION=VALUE"))
+            complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is no OPTION=VALUE"))
         else:
-            entries.append(Entry(number, key.strip(), value.strip(), (section,)))
+            entries.append(ConfigLine(number, key.strip(), value.strip(), (section,)))
     types = {entry.section[0]: entry.value for entry in entries if entry.key == "type"}
     placed = tuple(_typed(entry, types) for entry in entries)
     settings = tuple(each for entry in placed for each in _settings(entry))
-    return Sheet("tuned", file, placed, settings, tuple(complaints), tuple(sections))
+    return ConfigFile("tuned", file, placed, settings, tuple(complaints), tuple(sections))
 
 
-def _typed(entry: Entry, types: dict[str, str]) -> Entry:
+def _typed(entry: ConfigLine, types: dict[str, str]) -> ConfigLine:
     """The entry with the plugin of its section beside the section's name."""
     name = entry.section[0]
     section = (name, types.get(name, name))
-    return Entry(entry.line, entry.key, entry.value, section, entry.sign)
+    return ConfigLine(entry.line, entry.key, entry.value, section, entry.sign)
 
 
-def _settings(entry: Entry) -> Iterator[Setting]:
+def _settings(entry: ConfigLine) -> Iterator[ConfigSetting]:
     value = entry.value.strip("\"'").lstrip("<>").strip()
     plugin = entry.section[1]
     if "$" in value or entry.key in ("type", "devices", "replace", "priority"):
@@ -213,21 +217,21 @@ def _settings(entry: Entry) -> Iterator[Setting]:
         bound = "bound" if entry.value.strip("\"'")[:1] in ("<", ">") else ""
         yield setting(entry, entry.key, value, bound)
     elif plugin == "disk" and entry.key == "elevator":
-        yield Setting(entry, "queue", "scheduler", value)
+        yield ConfigSetting(entry, "queue", "scheduler", value)
     elif plugin == "disk" and entry.key == "readahead" and value.isdigit():
-        yield Setting(entry, "queue", "read_ahead_kb", value)
+        yield ConfigSetting(entry, "queue", "read_ahead_kb", value)
     elif plugin == "sysfs" and (found := _OF_QUEUE.fullmatch(entry.key)):
-        yield Setting(entry, "queue", found["file"], value)
+        yield ConfigSetting(entry, "queue", found["file"], value)
     elif plugin == "bootloader" and entry.key.startswith("cmdline"):
         yield from words_of(entry, value.lstrip("+"))
     elif plugin == "modules":
         for word in value.lstrip("+r").strip(",").split():
             name, equals, given = word.partition("=")
             if equals:
-                yield Setting(entry, "module", f"{entry.key.replace('-', '_')}.{name}", given)
+                yield ConfigSetting(entry, "module", f"{entry.key.replace('-', '_')}.{name}", given)
 
 
-def included_profiles(sheet: Sheet) -> tuple[str, ...]:
+def included_profiles(sheet: ConfigFile) -> tuple[str, ...]:
     """Profiles that a profile includes."""
     return tuple(
         name

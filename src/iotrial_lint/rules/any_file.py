@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial_lint.rule import KINDS, Entry, Said, Scene, Sheet, at, rule
+from iotrial_lint.rule import KINDS, ConfigFile, ConfigLine, LintContext, RuleMessage, at, rule
 
 _MAY_REPEAT = {
     # multipath.conf: each of them adds one to a list.
@@ -23,9 +23,9 @@ _MAY_REPEAT = {
     source="sysctl.d(5), multipath.conf(5), modprobe.d(5), mount(8), tuned.conf(5), fio(1)",
     fix="Keep one of them.",
 )
-def repeated_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def repeated_key(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """The same key twice in one place."""
-    seen: dict[tuple[object, ...], Entry] = {}
+    seen: dict[tuple[object, ...], ConfigLine] = {}
     for entry in sheet.entries:
         if entry.key in _MAY_REPEAT.get(sheet.kind, ()) or _unnamed(sheet, entry):
             continue
@@ -37,7 +37,7 @@ def repeated_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
         seen[place] = entry
 
 
-def _unnamed(sheet: Sheet, entry: Entry) -> bool:
+def _unnamed(sheet: ConfigFile, entry: ConfigLine) -> bool:
     """Whether it is no value that is given to something."""
     if sheet.kind == "modprobe":
         return entry.section[0] != "options"
@@ -53,7 +53,7 @@ def _unnamed(sheet: Sheet, entry: Entry) -> bool:
     return any(mark in entry.key for mark in "*?[")
 
 
-def _place(sheet: Sheet, entry: Entry) -> tuple[object, ...]:
+def _place(sheet: ConfigFile, entry: ConfigLine) -> tuple[object, ...]:
     if sheet.kind == "sysctl":
         return (entry.key.replace("/", "."),)
     if sheet.kind == "fio":
@@ -74,7 +74,7 @@ def _place(sheet: Sheet, entry: Entry) -> tuple[object, ...]:
     ),
     fix="Write the line as the manual page of the file has it.",
 )
-def syntax(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def syntax(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Lines that the program which reads the file cannot read."""
     for each in sheet.complaints:
-        yield Said(each.line, "", each.what)
+        yield RuleMessage(each.line, "", each.what)

@@ -11,12 +11,12 @@ from iotrial.tunables import families
 from iotrial_lint.known import FILES, REMOVED, TODAY, nearest
 from iotrial_lint.parsers.fio import jobs
 from iotrial_lint.rule import (
-    Disk,
-    Entry,
-    Said,
-    Scene,
-    Setting,
-    Sheet,
+    ConfigFile,
+    ConfigLine,
+    ConfigSetting,
+    HostDisk,
+    LintContext,
+    RuleMessage,
     at,
     host_rule,
     named,
@@ -37,9 +37,9 @@ from iotrial_lint.rule import (
     source="block/blk-mq-sched.c: blk_mq_init_sched()",
     fix="Write the scheduler first.",
 )
-def depth_before_scheduler(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def depth_before_scheduler(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """nr_requests that is written before the scheduler, which resets it."""
-    early: dict[tuple[object, ...], Setting] = {}
+    early: dict[tuple[object, ...], ConfigSetting] = {}
     for each in sheet.of("queue"):
         place = (each.entry.group, each.entry.section, each.how)
         if each.name == "nr_requests" or each.name.startswith("iosched/"):
@@ -64,9 +64,9 @@ _MOST = 1024  # blk-mq drivers offer at most BLK_MQ_MAX_DEPTH = 10240; disks mos
     source="block/blk-mq.c: blk_mq_update_nr_requests()",
     fix="Leave nr_requests out, or take a scheduler.",
 )
-def depth_without_scheduler(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def depth_without_scheduler(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A large nr_requests together with no scheduler."""
-    chosen: dict[tuple[object, ...], Setting] = {}
+    chosen: dict[tuple[object, ...], ConfigSetting] = {}
     for each in sheet.of("queue"):
         place = (each.entry.group, each.entry.section)
         if each.name == "scheduler":
@@ -91,7 +91,7 @@ def depth_without_scheduler(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="Documentation/ABI/stable/sysfs-block",
     fix="Take the real name.",
 )
-def queue_file_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def queue_file_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Files of a queue that do not exist."""
     for each in sheet.of("queue"):
         if each.name in FILES or each.name.startswith(("iosched", "device/", "mq/")):
@@ -128,7 +128,7 @@ def _domains() -> Mapping[str, Domain]:
     source="Documentation/ABI/stable/sysfs-block; block/blk-sysfs.c",
     fix="Take a value within the bounds.",
 )
-def queue_out_of_range(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def queue_out_of_range(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Files of a queue at values that the kernel refuses or ignores."""
     for each in sheet.of("queue"):
         domain = _domains().get(each.name)
@@ -158,7 +158,7 @@ _TAKEN = {
     source="block/blk-sysfs.c: queue_nomerges_store, queue_rq_affinity_store",
     fix="Write 0, 1 or 2.",
 )
-def queue_taken_for_another(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def queue_taken_for_another(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Files of a queue at numbers that the kernel takes without a word, for another or for
     nothing."""
     for each in sheet.of("queue"):
@@ -178,7 +178,7 @@ def queue_taken_for_another(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="Documentation/ABI/stable/sysfs-block: read_ahead_kb; mm/readahead.c",
     fix="Set it on the map or array.",
 )
-def read_ahead_below(scene: Scene) -> Iterator[Said]:
+def read_ahead_below(scene: LintContext) -> Iterator[RuleMessage]:
     """Read-ahead of a map that is not that of what it is made of."""
     disks = {disk.name: disk for disk in scene.disks}
     for disk in scene.disks:
@@ -188,7 +188,7 @@ def read_ahead_below(scene: Scene) -> Iterator[Said]:
         }
         if own is not None and below and max(map(_number, below)) > own:
             what = f"{own} KiB, and {max(map(_number, below))} below: only the uppermost counts"
-            yield Said(0, f"{disk.name} queue/read_ahead_kb", what, file="(in force)")
+            yield RuleMessage(0, f"{disk.name} queue/read_ahead_kb", what, file="(in force)")
 
 
 def _number(text: str) -> int:
@@ -207,7 +207,7 @@ def _number(text: str) -> int:
     source="mm/readahead.c; open(2): O_DIRECT",
     fix="Leave it out, or measure with buffered reads.",
 )
-def read_ahead_direct(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def read_ahead_direct(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Read-ahead for loads that go past the page cache."""
     ahead = [each for each in sheet.of("queue") if each.name == "read_ahead_kb"]
     # Loads are looked at only where it matters: each rule sees each of a thousand files.
@@ -216,19 +216,19 @@ def read_ahead_direct(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, "all jobs that are judged with it have direct=1, and read nothing ahead")
 
 
-def _all_direct(scene: Scene) -> bool:
+def _all_direct(scene: LintContext) -> bool:
     """Whether there are jobs, and none of them goes through the page cache."""
     loads = [other for other in scene.sheets if other.kind == "fio" and other.sections]
     return bool(loads) and all(job.direct for other in loads for job in jobs(other))
 
 
-def _host_requests_below_depth(scene: Scene) -> Iterator[Said]:
+def _host_requests_below_depth(scene: LintContext) -> Iterator[RuleMessage]:
     for disk in scene.disks:
         requests = whole(disk.queue.get("nr_requests", ""))
         if requests is not None and requests < disk.depth:
             what = f"{requests} is below device/queue_depth = {disk.depth}"
             fix = f"echo {2 * disk.depth} > /sys/block/{disk.name}/queue/nr_requests"
-            yield Said(0, f"{disk.name} queue/nr_requests", what, fix, "(in force)")
+            yield RuleMessage(0, f"{disk.name} queue/nr_requests", what, fix, "(in force)")
 
 
 @rule(
@@ -246,9 +246,9 @@ def _host_requests_below_depth(scene: Scene) -> Iterator[Said]:
     fix="Take at least the depth; twice of it is what the kernel does by itself.",
     host=_host_requests_below_depth,
 )
-def requests_below_depth(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def requests_below_depth(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """nr_requests below what the device takes at once."""
-    groups: dict[tuple[object, ...], dict[str, Setting]] = {}
+    groups: dict[tuple[object, ...], dict[str, ConfigSetting]] = {}
     for each in sheet.of("queue"):
         if whole(each.value) is not None:
             groups.setdefault((each.entry.group, each.entry.section), {})[each.name] = each
@@ -258,7 +258,7 @@ def requests_below_depth(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             yield at(requests, f"{requests.value} is below device/queue_depth = {depth.value}")
 
 
-def _host_scheduler_on_map(scene: Scene) -> Iterator[Said]:
+def _host_scheduler_on_map(scene: LintContext) -> Iterator[RuleMessage]:
     disks = {disk.name: disk for disk in scene.disks}
     for disk in scene.disks:
         above = _chosen(disk)
@@ -266,7 +266,7 @@ def _host_scheduler_on_map(scene: Scene) -> Iterator[Said]:
         if disk.name.startswith("dm-") and above not in ("", "none") and any(below):
             paths = ", ".join(dict.fromkeys(filter(None, below)))
             what = f"{above} orders I/O above the paths, which have {paths}"
-            yield Said(0, f"{disk.name} queue/scheduler", what, file="(in force)")
+            yield RuleMessage(0, f"{disk.name} queue/scheduler", what, file="(in force)")
 
 
 @rule(
@@ -283,7 +283,7 @@ def _host_scheduler_on_map(scene: Scene) -> Iterator[Said]:
     fix="Set it on the paths, and none on the map.",
     host=_host_scheduler_on_map,
 )
-def scheduler_on_map(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def scheduler_on_map(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A scheduler for a multipath map."""
     for each in sheet.of("queue"):
         if each.name == "scheduler" and each.on == "dm" and since(scene, 5, 0):
@@ -291,7 +291,7 @@ def scheduler_on_map(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, what, 'for the paths: KERNEL=="sd*", ATTR{queue/scheduler}="…"')
 
 
-def _chosen(disk: Disk) -> str:
+def _chosen(disk: HostDisk) -> str:
     words = disk.queue.get("scheduler", "").split()
     return next((word.strip("[]") for word in words if word.startswith("[")), "")
 
@@ -307,7 +307,7 @@ def _chosen(disk: Disk) -> str:
     ),
     fix="Take one of none, mq-deadline, kyber and bfq: they are others, so measure anew.",
 )
-def scheduler_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def scheduler_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """I/O schedulers that kernels have no more."""
     for each in sheet.of("queue"):
         value = each.value.strip()
@@ -320,7 +320,7 @@ def scheduler_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, f"there is no {value} from 2.6.33 on", _line(each, "deadline"))
 
 
-def _line(setting: Setting, value: str) -> str:
+def _line(setting: ConfigSetting, value: str) -> str:
     if setting.entry.key == "elevator":
         return f"elevator={value}"
     return f'ATTR{{queue/scheduler}}="{value}"'
@@ -338,7 +338,7 @@ def _line(setting: Setting, value: str) -> str:
     source="block/mq-deadline.c: elevator_alias",
     fix="Write mq-deadline.",
 )
-def scheduler_renamed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def scheduler_renamed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """deadline is mq-deadline now."""
     for each in sheet.of("queue"):
         if each.name == "scheduler" and each.value == "deadline" and since(scene, 5, 0):
@@ -357,7 +357,7 @@ def scheduler_renamed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="block/elevator.c",
     fix="Take one of none, mq-deadline, kyber and bfq.",
 )
-def scheduler_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def scheduler_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """I/O schedulers that never were."""
     for each in sheet.of("queue"):
         value = each.value.strip()
@@ -383,9 +383,9 @@ def scheduler_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="udev(7): RUN, ATTR, SYSCTL",
     fix='ATTR{queue/…}="…"',
 )
-def udev_echo(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def udev_echo(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A shell that writes what udev can write itself."""
-    found: dict[Entry, list[str]] = {}
+    found: dict[ConfigLine, list[str]] = {}
     for each in sheet.settings:
         if each.how == "echo":
             found.setdefault(each.entry, []).append(_itself(each, scene))
@@ -394,7 +394,7 @@ def udev_echo(sheet: Sheet, scene: Scene) -> Iterator[Said]:
         yield at(entry, what, ", ".join(words))
 
 
-def _itself(setting: Setting, scene: Scene) -> str:
+def _itself(setting: ConfigSetting, scene: LintContext) -> str:
     """The same as udev writes it, by the names of today."""
     if setting.family != "queue":
         return f'SYSCTL{{{setting.name}}}="{setting.value}"'
@@ -416,7 +416,7 @@ def _itself(setting: Setting, scene: Scene) -> str:
     source="udev(7): LABEL, GOTO",
     fix="Put the LABEL behind the rules that are to be skipped.",
 )
-def udev_goto(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_goto(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """GOTO without its LABEL."""
     labels = {entry.value: entry.line for entry in sheet.entries if entry.key == "LABEL"}
     for entry in sheet.entries:
@@ -437,7 +437,7 @@ def udev_goto(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="udev(7): NAME",
     fix='Give it a link: SYMLINK+="…"',
 )
-def udev_name(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_name(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """NAME on what is no network interface."""
     for group in sheet.groups():
         for entry in group:
@@ -450,7 +450,7 @@ def udev_name(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
                 yield at(entry, what, f'SYMLINK+="{entry.value}"')
 
 
-def _of_block(group: tuple[Entry, ...]) -> bool:
+def _of_block(group: tuple[ConfigLine, ...]) -> bool:
     return any(
         entry.sign == "=="
         and (
@@ -480,7 +480,7 @@ _MATCH = ("==", "!=")
     source="udev(7), operators; systemd src/udev/udev-rules.c",
     fix="Compare with ==, set with = or +=.",
 )
-def udev_operator(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_operator(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Asking where something is to be set, and setting where something is to be asked."""
     for entry in sheet.entries:
         if entry.key in _ASKED and entry.sign not in _MATCH:
@@ -520,7 +520,7 @@ _KEYS_REMOVED = frozenset(_INSTEAD)
         " device itself."
     ),
 )
-def udev_removed_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_removed_key(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Keys that udev reads no more."""
     for entry in sheet.entries:
         if entry.key in _KEYS_REMOVED:
@@ -528,7 +528,7 @@ def udev_removed_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             yield at(entry, what, _today(entry))
 
 
-def _today(entry: Entry) -> str:
+def _today(entry: ConfigLine) -> str:
     instead = _INSTEAD[entry.key]
     if not instead:
         return f"Take {entry.key} out."
@@ -551,7 +551,7 @@ _REMOVED = ("last_rule", "ignore_device", "ignore_remove", "all_partitions", "ev
     source="udev(7): OPTIONS",
     fix="Skip rules with GOTO and LABEL.",
 )
-def udev_removed_option(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_removed_option(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """OPTIONS that udev reads no more."""
     for entry in sheet.entries:
         if entry.key == "OPTIONS":
@@ -585,7 +585,7 @@ _NO_PART = frozenset({
     source="udev(7); systemd src/udev/udev-rules.c",
     fix="Take the real key.",
 )
-def udev_unknown_key(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def udev_unknown_key(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Keys that udev never knew."""
     for entry in sheet.entries:
         if entry.key in _KEYS_REMOVED:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from iotrial.tools.fio_options import RW, SYNCHRONOUS, nearest_rw, option_table
 from iotrial.units import format_bytes
 from iotrial_lint.known import fio_options
-from iotrial_lint.parsers.fio import Job, alike, by_entry, jobs, own, seconds
-from iotrial_lint.rule import Said, Scene, Sheet, at, rule, since
+from iotrial_lint.parsers.fio import FioSection, alike, by_entry, jobs, own, seconds
+from iotrial_lint.rule import ConfigFile, LintContext, RuleMessage, at, rule, since
 
 
 @rule(
@@ -21,13 +21,13 @@ from iotrial_lint.rule import Said, Scene, Sheet, at, rule, since
     source="fio(1): iodepth; fio 3.33, tried out",
     fix="ioengine=io_uring or libaio; or numjobs",
 )
-def fio_depth_ignored(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_depth_ignored(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A depth for an engine that keeps one I/O in flight."""
     found = [job for job in jobs(sheet) if job.engine in SYNCHRONOUS]
     deep = [job for job in found if job.value("iodepth") not in ("", "0", "1")]
     for line, group in by_entry((job.entry("iodepth"), job) for job in deep):
         what = f"ioengine={group[0].engine} keeps one I/O in flight"
-        yield Said(line, f"{alike(group)} iodepth", what)
+        yield RuleMessage(line, f"{alike(group)} iodepth", what)
 
 
 _SIZE = re.compile(r"\b(\d+)\s?([kKmM])(?:i?[bB])?\b")
@@ -42,7 +42,7 @@ _SIZE = re.compile(r"\b(\d+)\s?([kKmM])(?:i?[bB])?\b")
     source="fio(1): description",
     fix="Let the description say what the job does.",
 )
-def fio_description(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_description(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A description that says another block size."""
     for job in jobs(sheet):
         where, size = job.entry("description"), job.value("bs")
@@ -67,7 +67,7 @@ _ALWAYS = ("/dev/shm", "/run/shm")  # noqa: S108 (names in job files)
     source="mm/shmem.c, commit e88e0d366f9c (6.6); open(2): O_DIRECT",
     fix="Name a folder on the filesystem that is to be measured.",
 )
-def fio_in_memory(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def fio_in_memory(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Jobs on a filesystem in memory."""
     places = (*_ALWAYS, *scene.memory_mounts)
     for job in jobs(sheet):
@@ -77,7 +77,7 @@ def fio_in_memory(sheet: Sheet, scene: Scene) -> Iterator[Said]:
                 if not since(scene, 6, 6):
                     what = "the kernel refuses direct I/O there"
                 word = what if job.direct else "it is memory"
-                yield Said(job.line, f"[{job.name}]", f"{path} lies in memory: {word}")
+                yield RuleMessage(job.line, f"[{job.name}]", f"{path} lies in memory: {word}")
 
 
 @rule(
@@ -92,11 +92,13 @@ def fio_in_memory(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="fio(1): ioengine libaio; io_submit(2)",
     fix="direct=1, or ioengine=io_uring",
 )
-def fio_libaio_buffered(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_libaio_buffered(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """libaio without direct I/O."""
     found = [job for job in jobs(sheet) if job.engine == "libaio" and not job.direct]
     for line, group in by_entry((job.entry("ioengine"), job) for job in found):
-        yield Said(line, alike(group), "buffered I/O waits for each I/O, whatever iodepth says")
+        yield RuleMessage(
+            line, alike(group), "buffered I/O waits for each I/O, whatever iodepth says"
+        )
 
 
 @rule(
@@ -114,14 +116,14 @@ def fio_libaio_buffered(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     ),
     fix="ramp_time=30s, or look at the first seconds apart",
 )
-def fio_no_ramp(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_no_ramp(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Writes that are measured from the first second."""
     found = [job for job in jobs(sheet) if job.writes and job.does_files]
     timed = [job for job in found if job.on("time_based") and job.value("runtime")]
     cold = [job for job in timed if not job.value("ramp_time")]
     if cold:
         what = "writes are measured from the first I/O on"
-        yield Said(cold[0].line, alike(cold), what)
+        yield RuleMessage(cold[0].line, alike(cold), what)
 
 
 @rule(
@@ -136,16 +138,16 @@ def fio_no_ramp(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1): direct, which is 0 by default; open(2): O_DIRECT",
     fix="direct=1",
 )
-def fio_not_direct(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_not_direct(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Jobs that go through the page cache."""
     found = [job for job in jobs(sheet) if _cached(job)]
     for line, group in by_entry(
         (job.entry("direct") or job.entry("buffered"), job) for job in found
     ):
-        yield Said(line, alike(group), "there is no direct=1: the page cache is measured")
+        yield RuleMessage(line, alike(group), "there is no direct=1: the page cache is measured")
 
 
-def _cached(job: Job) -> bool:
+def _cached(job: FioSection) -> bool:
     kept = any(map(job.on, ("sync", "fsync", "fdatasync", "end_fsync", "atomic")))
     # Of mmap that is the point; of libaio there is a rule of its own.
     return job.does_files and job.engine not in ("mmap", "libaio") and not job.direct and not kept
@@ -160,14 +162,14 @@ def _cached(job: Job) -> bool:
     source="fio(1): rw",
     fix="Take one of read, write, randread, randwrite, rw, randrw, trim and the like.",
 )
-def fio_pattern(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_pattern(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Kinds of I/O that fio does not know."""
     for entry in own(sheet):
         kind = entry.value.partition(":")[0]
         if entry.name == "rw" and kind not in RW and "$" not in kind:
             near = nearest_rw(kind)
             hint = f"; the nearest is {near[0]}" if near else ""
-            yield Said(entry.line, entry.key, f"there is no {kind[:40]!r}{hint}")
+            yield RuleMessage(entry.line, entry.key, f"there is no {kind[:40]!r}{hint}")
 
 
 _FEW = 3
@@ -185,7 +187,7 @@ _FEW = 3
     source="fio(1): runtime",
     fix="Let them run for the same time.",
 )
-def fio_runtimes(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_runtimes(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Jobs of one file that run for different times."""
     timed = [(job, where) for job in jobs(sheet) if (where := job.entry("runtime"))]
     lengths = [seconds(where.value) for _, where in timed]
@@ -206,12 +208,14 @@ def fio_runtimes(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1), job file format; fio 3.33, tried out",
     fix="Give each job a name of its own.",
 )
-def fio_same_section(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_same_section(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Two jobs of one name."""
     seen: dict[str, int] = {}
     for line, name in sheet.sections:
         if name in seen:
-            yield Said(line, f"[{name}]", f"line {seen[name]} has a job of this name already")
+            yield RuleMessage(
+                line, f"[{name}]", f"line {seen[name]} has a job of this name already"
+            )
         seen.setdefault(name, line)
 
 
@@ -227,14 +231,14 @@ def fio_same_section(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1): numjobs, filename, offset_increment",
     fix="offset_increment=, or a filename for each job",
 )
-def fio_shared_file(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_shared_file(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Many jobs that write one file."""
     for job in jobs(sheet):
         apart = any(map(job.entry, ("offset_increment", "filename_format", "zonemode")))
         many = job.number("numjobs", 1) > 1 and job.paths() and job.entry("filename")
         if many and job.rw in ("write", "rw", "readwrite", "trimwrite") and not apart:
             what = f"{job.number('numjobs', 1)} jobs write the same places of one file"
-            yield Said(job.line, f"[{job.name}]", what)
+            yield RuleMessage(job.line, f"[{job.name}]", what)
 
 
 @rule(
@@ -246,15 +250,15 @@ def fio_shared_file(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1): size, direct, invalidate",
     fix="Take twice the memory, or direct=1.",
 )
-def fio_smaller_than_memory(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def fio_smaller_than_memory(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Buffered jobs whose files fit into memory."""
     found = [(job.entry("size"), job) for job in jobs(sheet) if 0 < _size(job) < scene.memory]
     for line, group in by_entry(found):
         size, memory = format_bytes(_size(group[0])), format_bytes(scene.memory)
-        yield Said(line, alike(group), f"{size} fit into {memory} of memory")
+        yield RuleMessage(line, alike(group), f"{size} fit into {memory} of memory")
 
 
-def _size(job: Job) -> int:
+def _size(job: FioSection) -> int:
     """Bytes that it may keep in the page cache; 0 where it does not, or nobody knows."""
     if job.direct or not job.does_files:
         return 0
@@ -270,12 +274,12 @@ def _size(job: Job) -> int:
     source="fio init.c: fixup_options(); fio(1): time_based",
     fix="runtime=60s",
 )
-def fio_time_without_runtime(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_time_without_runtime(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """time_based without a runtime."""
     found = [job for job in jobs(sheet) if job.on("time_based")]
     endless = [job for job in found if job.value("runtime", "0") in ("0", "0s")]
     for line, group in by_entry((job.entry("time_based"), job) for job in endless):
-        yield Said(line, f"{alike(group)} time_based", "there is no runtime")
+        yield RuleMessage(line, f"{alike(group)} time_based", "there is no runtime")
 
 
 @rule(
@@ -287,7 +291,7 @@ def fio_time_without_runtime(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio --cmdhelp=all of fio 3.33, and options of later releases",
     fix="Take the real name.",
 )
-def fio_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Options that fio does not have."""
     table = option_table()
     for entry in own(sheet):
@@ -297,7 +301,7 @@ def fio_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             continue
         near = table.nearest(entry.key)
         hint = f"; the nearest is {near}" if near else ""
-        yield Said(entry.line, entry.key, f"fio has no such option{hint}")
+        yield RuleMessage(entry.line, entry.key, f"fio has no such option{hint}")
 
 
 @rule(
@@ -312,7 +316,7 @@ def fio_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1): norandommap, verify",
     fix="Take norandommap out, or random_generator=lfsr",
 )
-def fio_verify_without_map(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_verify_without_map(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Verifying random writes without a map."""
     for job in jobs(sheet):
         where = job.entry("norandommap")
@@ -333,21 +337,21 @@ def fio_verify_without_map(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fio(1): allow_mounted_write; fio filesetup.c",
     fix="Let a study name the target: iotrial looks who uses it before anything is written.",
 )
-def fio_writes_device(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fio_writes_device(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Jobs that write to a device by name."""
-    found: dict[str, list[Job]] = {}
+    found: dict[str, list[FioSection]] = {}
     for job in jobs(sheet):
         if job.writes:
             for path in job.paths():
                 if path.startswith("/dev/") and not _harmless(path):
                     found.setdefault(path, []).append(job)
-    places: dict[tuple[Job, ...], list[str]] = {}
+    places: dict[tuple[FioSection, ...], list[str]] = {}
     for path, named in found.items():
         places.setdefault(tuple(named), []).append(path)
     for writers, paths in places.items():
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         what = f"{writers[0].rw} destroys what is on {paths[0]}{more}"
-        yield Said(writers[0].line, alike(writers), what)
+        yield RuleMessage(writers[0].line, alike(writers), what)
 
 
 def _harmless(path: str) -> bool:

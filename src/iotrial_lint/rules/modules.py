@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from iotrial_lint.known import REMOVED, modules, nearest
-from iotrial_lint.rule import Said, Scene, Setting, Sheet, Version, at, rule, since, spelled
+from iotrial_lint.rule import (
+    ConfigFile,
+    ConfigSetting,
+    LintContext,
+    RuleMessage,
+    Version,
+    at,
+    rule,
+    since,
+    spelled,
+)
 
 
 @rule(
@@ -21,14 +31,14 @@ from iotrial_lint.rule import Said, Scene, Setting, Sheet, Version, at, rule, si
     source="block/elevator.c: elevator_setup(); commit f382fb0bcef4 (5.0)",
     fix="Choose the scheduler of each device by a udev rule.",
 )
-def cmdline_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def cmdline_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Words of the kernel's command line that do nothing any more."""
     for each in sheet.of("cmdline"):
         if each.name == "elevator" and since(scene, 5, 0):
             yield at(each, "it has no effect from 5.0 on", _rule(each))
 
 
-def _rule(setting: Setting) -> str:
+def _rule(setting: ConfigSetting) -> str:
     value = REMOVED.get(setting.value, setting.value)
     value = {"deadline": "mq-deadline"}.get(value, value)
     return (
@@ -65,7 +75,7 @@ _GONE = {
 }
 
 
-def removed(name: str, scene: Scene) -> bool:
+def removed(name: str, scene: LintContext) -> bool:
     """Whether this rule has something to say of a parameter."""
     found = _GONE.get(name)
     return found is not None and scene.kernel >= found.since
@@ -80,7 +90,7 @@ def removed(name: str, scene: Scene) -> bool:
     source="drivers/scsi/lpfc, drivers/nvme/host, drivers/md, drivers/scsi of Linux 4.5 to 6.1",
     fix="Take it out.",
 )
-def module_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def module_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Parameters of modules that are no more, or moved to another module."""
     for each in sheet.of("module"):
         if removed(each.name, scene):
@@ -89,7 +99,7 @@ def module_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, what, _line(each, found.instead))
 
 
-def _line(setting: Setting, instead: str) -> str:
+def _line(setting: ConfigSetting, instead: str) -> str:
     if not instead or instead.startswith("options"):
         return instead
     if setting.entry.section[:1] != ("options",):
@@ -107,7 +117,7 @@ def _line(setting: Setting, instead: str) -> str:
     source="modinfo of the host; for a few modules the sources of Linux 6.1",
     fix="Look at `modinfo -p MODULE`.",
 )
-def module_unknown(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def module_unknown(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Parameters that a module does not have."""
     for each in sheet.of("module"):
         module, _, name = each.name.partition(".")
@@ -139,7 +149,7 @@ _POLLED = ("nvme.poll_queues", "virtio_blk.poll_queues")
     source="drivers/nvme/host/pci.c: poll_queues; io_uring_setup(2); preadv2(2)",
     fix="Leave it out, unless the program polls.",
 )
-def poll_queues(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def poll_queues(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Queues for polling, which nothing polls by itself."""
     for each in sheet.of("module"):
         if each.name in _POLLED and each.value not in ("0", "") and since(scene, 5, 0):
@@ -157,7 +167,7 @@ def poll_queues(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="tuned/plugins/plugin_disk.py, plugin_mounts.py; Documentation/admin-guide/xfs.rst",
     fix="Take it out.",
 )
-def tuned_inert(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def tuned_inert(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Options of tuned that do nothing on kernels of today."""
     for entry in sheet.entries:
         if entry.section[1] == "mounts" and entry.key == "disable_barriers" and since(scene, 4, 19):
@@ -219,7 +229,7 @@ _OPTIONS = {
     source="tuned 2.20 and what later releases added, tuned/plugins/*.py; tuned.conf(5)",
     fix="Take the real name.",
 )
-def tuned_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def tuned_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Plugins and options that tuned does not have."""
     known = _FREE | _OPTIONS.keys()
     typed = {entry.section[0]: entry.section[1] for entry in sheet.entries}
@@ -228,7 +238,9 @@ def tuned_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
         if plugin not in known:
             near = nearest(plugin, known, 0.7)
             hint = f"; the nearest is {near}" if near else ""
-            yield Said(line, f"[{name}]", f"tuned has no plugin {plugin!r}{hint}", "type=PLUGIN")
+            yield RuleMessage(
+                line, f"[{name}]", f"tuned has no plugin {plugin!r}{hint}", "type=PLUGIN"
+            )
     for entry in sheet.entries:
         options = _OPTIONS.get(entry.section[1])
         if options and entry.key not in options | _ANY:

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from iotrial_lint.rule import Entry, Said, Scene, Sheet, Version, at, rule, since, spelled
+from iotrial_lint.rule import (
+    ConfigFile,
+    ConfigLine,
+    LintContext,
+    RuleMessage,
+    Version,
+    at,
+    rule,
+    since,
+    spelled,
+)
 
 _KERNEL_NAME = re.compile(r"/dev/(?:[shv]d[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(?:p\d+)?|dm-\d+)")
 
@@ -22,12 +32,14 @@ _KERNEL_NAME = re.compile(r"/dev/(?:[shv]d[a-z]+\d*|xvd[a-z]+\d*|nvme\d+n\d+(?:p
     source="fstab(5): fs_spec; udev's /dev/disk/by-*",
     fix="UUID=…, LABEL=… or /dev/disk/by-id/…: `lsblk -f` shows them.",
 )
-def fstab_kernel_name(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fstab_kernel_name(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Disks by names that may be another's tomorrow."""
     for group in sheet.groups():
         source = group[0].section[0]
         if _KERNEL_NAME.fullmatch(source):
-            yield Said(group[0].line, source, "the kernel may give this name to another disk")
+            yield RuleMessage(
+                group[0].line, source, "the kernel may give this name to another disk"
+            )
 
 
 @rule(
@@ -42,7 +54,7 @@ def fstab_kernel_name(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="fstab(5), systemd-fstab-generator(8)",
     fix="Keep one of them.",
 )
-def fstab_twice(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def fstab_twice(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """The same mount point twice."""
     seen: dict[str, int] = {}
     for group in sheet.groups():
@@ -50,7 +62,7 @@ def fstab_twice(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
         if not point.startswith("/"):
             continue  # none, swap
         if point in seen:
-            yield Said(group[0].line, point, f"line {seen[point]} mounts there too")
+            yield RuleMessage(group[0].line, point, f"line {seen[point]} mounts there too")
         seen.setdefault(point, group[0].line)
 
 
@@ -81,7 +93,7 @@ _SETS = (
     source="mount(8), nfs(5)",
     fix="Keep one of them.",
 )
-def mount_both_ways(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def mount_both_ways(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Options that cancel each other."""
     for group in sheet.groups():
         for options in _SETS:
@@ -113,7 +125,7 @@ _IGNORED: dict[tuple[str, str], Version] = {
     source="fs/ext4/super.c (Opt_removed), fs/nfs/fs_context.c, fs/btrfs/super.c; nfs(5): intr",
     fix="Take the option out.",
 )
-def mount_option_inert(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def mount_option_inert(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Mount options that a filesystem ignores now."""
     for entry in sheet.entries:
         found = _IGNORED.get((entry.section[2], entry.key))
@@ -141,7 +153,7 @@ _REMOVED: dict[tuple[str, str], Version] = {
     source="Documentation/admin-guide/xfs.rst: removed mount options",
     fix="Take the option out.",
 )
-def mount_option_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def mount_option_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Mount options that a filesystem refuses now."""
     for entry in sheet.entries:
         found = _REMOVED.get((entry.section[2], entry.key))
@@ -171,7 +183,7 @@ _MODES = ("journal", "writeback")  # ordered is what it has without a word, and 
         "rootflags=data=… on the kernel's command line, or once: tune2fs -o journal_data_writeback."
     ),
 )
-def mount_root_data(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def mount_root_data(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A data mode for the root filesystem that fstab cannot give it."""
     flags = [
         flag
@@ -207,7 +219,7 @@ _TAKES = ("ext3", "ext4", "btrfs", "reiserfs", "jfs", "gfs2", "nilfs2")
     ),
     fix="Take the option out.",
 )
-def mount_without_barrier(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def mount_without_barrier(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Barriers switched off."""
     for entry in sheet.entries:
         off = entry.key == "nobarrier" or (entry.key == "barrier" and entry.value == "0")
@@ -234,7 +246,7 @@ _VERSIONS = ("vers", "nfsvers")
     ),
     fix="proto=tcp, or leave it out: TCP is the default.",
 )
-def nfs_over_udp(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def nfs_over_udp(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """NFS over UDP, which kernels refuse."""
     for group in sheet.groups():
         udp = [e for e in group if e.key == "udp" or (e.key, e.value[:3]) == ("proto", "udp")]
@@ -249,7 +261,7 @@ def nfs_over_udp(sheet: Sheet, scene: Scene) -> Iterator[Said]:
         yield at(udp[-1], what)
 
 
-def _version(group: Sequence[Entry]) -> str:
+def _version(group: Sequence[ConfigLine]) -> str:
     said = [entry.value for entry in group if entry.key in _VERSIONS]
     said += [entry.key[1:] for entry in group if entry.key in ("v4", "v4.0", "v4.1", "v4.2")]
     return said[-1] if said else group[0].section[2].removeprefix("nfs")

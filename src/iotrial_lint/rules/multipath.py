@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from iotrial_lint.known import Keyword, keywords, names_in, nearest, sections_of
-from iotrial_lint.rule import Entry, Said, Scene, Sheet, at, rule, since, spelled, whole
+from iotrial_lint.rule import (
+    ConfigFile,
+    ConfigLine,
+    LintContext,
+    RuleMessage,
+    at,
+    rule,
+    since,
+    spelled,
+    whole,
+)
 
 
 @rule(
@@ -20,7 +30,7 @@ from iotrial_lint.rule import Entry, Said, Scene, Sheet, at, rule, since, spelle
     source="multipath.conf(5): alias",
     fix="Give each map a name of its own.",
 )
-def multipath_alias_twice(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_alias_twice(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Two maps with the same alias."""
     for entry in sheet.entries:
         if entry.section == ("multipaths", "multipath") and entry.key == "alias":
@@ -42,8 +52,8 @@ nothing, which is everywhere."""
 
 
 def everything(
-    sheet: Sheet, scene: Scene
-) -> Iterator[tuple[Entry, frozenset[str], frozenset[str]]]:
+    sheet: ConfigFile, scene: LintContext
+) -> Iterator[tuple[ConfigLine, frozenset[str], frozenset[str]]]:
     """Each entry that blacklists all devices, with the keys that there are exceptions by (of all
     files that are judged at once), and those of them that lift it."""
     sheets = [each for each in scene.sheets if each.kind == "multipath"]
@@ -78,7 +88,7 @@ def everything(
     ),
     fix="Take the line out; `find_multipaths strict` leaves disks with one path alone.",
 )
-def multipath_blacklists_all(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def multipath_blacklists_all(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A blacklist that leaves multipath nothing."""
     for entry, exceptions, lifting in everything(sheet, scene):
         if lifting:
@@ -105,7 +115,7 @@ def multipath_blacklists_all(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     ),
     fix="Let dev_loss_tmo be large (infinity where I/O waits for paths).",
 )
-def multipath_loss_before_fail(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_loss_before_fail(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A path that goes before its I/O may fail."""
     for group in sheet.groups():
         keys = {entry.key: entry for entry in group}
@@ -114,7 +124,7 @@ def multipath_loss_before_fail(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             yield from _compared(fail, loss)
 
 
-def _compared(fail: Entry, loss: Entry) -> Iterator[Said]:
+def _compared(fail: ConfigLine, loss: ConfigLine) -> Iterator[RuleMessage]:
     first, last = whole(fail.value), whole(loss.value)
     if first is not None and last is not None and last <= first:
         what = f"{loss.value} s is not above fast_io_fail_tmo = {fail.value} s"
@@ -133,7 +143,7 @@ def _compared(fail: Entry, loss: Entry) -> Iterator[Said]:
     source="multipath.conf(5): rr_min_io, rr_min_io_rq",
     fix="rr_min_io_rq",
 )
-def multipath_min_io(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def multipath_min_io(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """rr_min_io on maps of requests."""
     if not since(scene, 2, 6, 31):
         return
@@ -161,7 +171,7 @@ def multipath_min_io(sheet: Sheet, scene: Scene) -> Iterator[Said]:
         " -ll."
     ),
 )
-def multipath_only_listed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def multipath_only_listed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """A blacklist of every device, with exceptions."""
     for entry, _, lifting in everything(sheet, scene):
         if lifting:
@@ -181,7 +191,7 @@ def multipath_only_listed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="multipath.conf(5): no_path_retry, features",
     fix="no_path_retry N: N times polling_interval, then errors.",
 )
-def multipath_queues_forever(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_queues_forever(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """I/O that waits without end for a path."""
     for group in sheet.groups():
         keys = {entry.key: entry for entry in group}
@@ -225,7 +235,7 @@ _RENAMED = ("selector", "default_selector")
     ),
     fix="Take the line out.",
 )
-def multipath_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def multipath_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Keywords that multipathd ignores now."""
     for entry in sheet.entries:
         known = keywords().get(("/".join(entry.section), entry.key))
@@ -234,10 +244,10 @@ def multipath_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(entry, what, _today(entry, known))
     for line, section in sheet.sections:
         if section == "devnode_blacklist" and (not scene.multipath or scene.multipath >= (0, 9, 0)):
-            yield Said(line, section, "the section is called blacklist", "blacklist {")
+            yield RuleMessage(line, section, "the section is called blacklist", "blacklist {")
 
 
-def _today(entry: Entry, known: Keyword) -> str:
+def _today(entry: ConfigLine, known: Keyword) -> str:
     instead = _INSTEAD.get(known.name, "")
     if known.name in _RENAMED or (known.name.startswith("default_") and " " not in instead):
         return f'{instead.partition(" ")[0]} "{entry.value}"' if instead else ""
@@ -259,7 +269,7 @@ def _today(entry: Entry, known: Keyword) -> str:
     ),
     fix="Keep no_path_retry.",
 )
-def multipath_retry_twice(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_retry_twice(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Waiting for paths, said twice."""
     for group in sheet.groups():
         keys = {entry.key: entry for entry in group}
@@ -284,16 +294,16 @@ _SECTIONS_MULTIPATH_UNKNOWN = frozenset({
     source="multipath-tools 0.4.5 to 0.14.3, libmultipath/dict.c; multipath.conf(5)",
     fix="Take the real keyword, in its section.",
 )
-def multipath_unknown(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Keywords that multipathd never knew, or not in that section."""
     for line, section in sheet.sections:
         head, _, name = section.rpartition("/")
         if not head and name not in _SECTIONS_MULTIPATH_UNKNOWN:
             near = nearest(name, _SECTIONS_MULTIPATH_UNKNOWN, 0.7)
-            yield Said(line, name, "there is no such section" + _hint(near))
+            yield RuleMessage(line, name, "there is no such section" + _hint(near))
         elif head and head in _SECTIONS_MULTIPATH_UNKNOWN and (head, name) not in keywords():
             near = nearest(name, names_in(head), 0.7)
-            yield Said(line, name, f"there is no section {name} in {head}" + _hint(near))
+            yield RuleMessage(line, name, f"there is no section {name} in {head}" + _hint(near))
     for entry in sheet.entries:
         place = "/".join(entry.section)
         known = names_in(place)
@@ -360,7 +370,7 @@ _SELECTORS = (
     source="multipath.conf(5); libmultipath/dict.c",
     fix="Take one of them.",
 )
-def multipath_values(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def multipath_values(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Values that multipathd does not take."""
     for entry in sheet.entries:
         words = _CHOICES.get(entry.key) or _OR_NUMBER.get(entry.key)

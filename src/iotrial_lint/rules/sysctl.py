@@ -10,10 +10,10 @@ from iotrial.tunables import families
 from iotrial.tunables.sysctl import REFUSED
 from iotrial_lint.known import INERT, gone, is_sysctl, nearest_sysctl
 from iotrial_lint.rule import (
-    Said,
-    Scene,
-    Setting,
-    Sheet,
+    ConfigFile,
+    ConfigSetting,
+    LintContext,
+    RuleMessage,
     Version,
     at,
     host_rule,
@@ -24,10 +24,10 @@ from iotrial_lint.rule import (
 )
 
 
-def _winners(sheets: Iterable[Sheet]) -> Mapping[str, tuple[str, Setting]]:
+def _winners(sheets: Iterable[ConfigFile]) -> Mapping[str, tuple[str, ConfigSetting]]:
     """(file, setting) of each kernel parameter by its name: the last that sets it, of sheets in the
     order in which they are read."""
-    wins: dict[str, tuple[str, Setting]] = {}
+    wins: dict[str, tuple[str, ConfigSetting]] = {}
     for sheet in sheets:
         if sheet.kind == "sysctl":
             wins.update((each.name, (sheet.file, each)) for each in sheet.of("sysctl"))
@@ -53,7 +53,7 @@ _PAIRS_DIRTY_BACKGROUND_ABOVE = (
     fix="Keep the background limit below the other.",
     together=True,
 )
-def dirty_background_above(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def dirty_background_above(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Writing back in the background that would begin after writers are stopped."""
     wins = sheet.last("sysctl")
     for begin, stop in _PAIRS_DIRTY_BACKGROUND_ABOVE:
@@ -83,7 +83,7 @@ _PAIRS_DIRTY_TWICE = (
     fix="Keep one of them.",
     together=True,
 )
-def dirty_twice(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def dirty_twice(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A limit of dirty memory said twice: as a share and in bytes."""
     wins = sheet.last("sysctl")
     order = [each.name for each in sheet.of("sysctl")]
@@ -111,7 +111,7 @@ def _last(order: list[str], name: str) -> int:
     fix="net.ipv4.tcp_moderate_rcvbuf = 1",
     together=True,
 )
-def rcvbuf_fixed(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def rcvbuf_fixed(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A largest receive buffer that TCP is told not to use."""
     wins = sheet.last("sysctl")
     fixed, sizes = wins.get("net.ipv4.tcp_moderate_rcvbuf"), wins.get("net.ipv4.tcp_rmem")
@@ -143,7 +143,7 @@ _PAIRS_SOCKET_MAX_BELOW_TCP = (
     fix="Give both the same maximum.",
     together=True,
 )
-def socket_max_below_tcp(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def socket_max_below_tcp(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A socket's largest buffer below TCP's."""
     wins = sheet.last("sysctl")
     for of_socket, of_tcp in _PAIRS_SOCKET_MAX_BELOW_TCP:
@@ -169,7 +169,7 @@ def socket_max_below_tcp(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="Documentation/admin-guide/sysctl/vm.rst: swappiness; commit fe35004fbf9e (3.5)",
     fix="vm.swappiness = 1",
 )
-def swappiness_zero(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def swappiness_zero(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """swappiness = 0 is not "a little less"."""
     for each in sheet.of("sysctl"):
         if each.name == "vm.swappiness" and each.value == "0" and since(scene, 3, 5):
@@ -189,7 +189,7 @@ def swappiness_zero(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="Documentation/admin-guide/sysctl/vm.rst: drop_caches, compact_memory",
     fix="Take the line out.",
 )
-def sysctl_act(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def sysctl_act(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Acts in a file of settings."""
     for each in sheet.of("sysctl"):
         if "is an act" in REFUSED.get(each.name, ""):
@@ -224,7 +224,7 @@ _DEFAULTS: dict[str, tuple[int, Version]] = {
     ),
     fix="Take the line out.",
 )
-def sysctl_below_default(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_below_default(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Values that were large once, and are below what the kernel has by itself now."""
     for each in sheet.of("sysctl"):
         default, since = _DEFAULTS.get(each.name, (0, ()))
@@ -247,7 +247,7 @@ _TEXTS = ("kernel.core_pattern", "kernel.hostname", "kernel.domainname", "kernel
     source="sysctl.d(5), sysctl.conf(5): a comment is a line that begins with # or ;",
     fix="Give the comment a line of its own.",
 )
-def sysctl_comment_behind(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def sysctl_comment_behind(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A comment behind a value: in a sysctl file it is part of the value."""
     for each in sheet.of("sysctl"):
         found = re.search(r"\s[#;].*", each.value)
@@ -266,7 +266,7 @@ def sysctl_comment_behind(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
     source="Documentation/networking/ip-sysctl.rst; net/ipv4/route.c",
     fix="Take the line out.",
 )
-def sysctl_inert(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_inert(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters that are accepted and do nothing."""
     for each in sheet.of("sysctl"):
         found = INERT.get(each.name)
@@ -274,7 +274,7 @@ def sysctl_inert(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, f"it has no effect from {spelled(found.since)} on: {found.why}")
 
 
-def unknown(setting: Setting, scene: Scene) -> bool:
+def unknown(setting: ConfigSetting, scene: LintContext) -> bool:
     """Whether no kernel has it: not the list's, not this host's."""
     return not (setting.name in scene.there or gone(setting.name) or is_sysctl(setting.name))
 
@@ -288,7 +288,7 @@ def unknown(setting: Setting, scene: Scene) -> bool:
     source="tables of Linux 6.1, /proc/sys of Linux 6.18, and of the host where one is asked",
     fix="Take the real name.",
 )
-def sysctl_misspelt(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_misspelt(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters that do not exist, and are one or two letters from one that does."""
     for each in sheet.of("sysctl"):
         if unknown(each, scene) and (near := nearest_sysctl(each.name)):
@@ -308,13 +308,15 @@ def sysctl_misspelt(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="/proc/sys of the host",
     fix="Take the line out, or put - before it: then it may be missing.",
 )
-def sysctl_not_here(scene: Scene) -> Iterator[Said]:
+def sysctl_not_here(scene: LintContext) -> Iterator[RuleMessage]:
     """A kernel parameter that exists, but not on this host."""
     for sheet in scene.sheets:
         for each in sheet.of("sysctl") if sheet.kind == "sysctl" else ():
             known = is_sysctl(each.name) and not gone(each.name) and not module_of(each.name)
             if known and each.name in scene.absent and each.entry.sign != "-=":
-                yield Said(each.line, each.name, "this kernel does not have it", file=sheet.file)
+                yield RuleMessage(
+                    each.line, each.name, "this kernel does not have it", file=sheet.file
+                )
 
 
 @host_rule(
@@ -328,7 +330,7 @@ def sysctl_not_here(scene: Scene) -> Iterator[Said]:
     source="/proc/sys of the host; sysctl.d(5)",
     fix="Find who sets it, or `sysctl --system`.",
 )
-def sysctl_not_in_force(scene: Scene) -> Iterator[Said]:
+def sysctl_not_in_force(scene: LintContext) -> Iterator[RuleMessage]:
     """A kernel parameter that is not as the files say."""
     for file, each in _winners(scene.sheets).values():
         there = scene.there.get(each.name)
@@ -337,7 +339,9 @@ def sysctl_not_in_force(scene: Scene) -> Iterator[Said]:
         now = " ".join(there.split())
         if now and now != each.value and _same_form(now, each.value):
             what = f"{each.value} is written here, and {now} is in force"
-            yield Said(each.line, each.name, what, f"sysctl -w {each.name}='{each.value}'", file)
+            yield RuleMessage(
+                each.line, each.name, what, f"sysctl -w {each.name}='{each.value}'", file
+            )
 
 
 def _same_form(now: str, value: str) -> bool:
@@ -371,7 +375,7 @@ _PAIRS_SYSCTL_ORDER = (
     fix="Order them.",
     together=True,
 )
-def sysctl_order(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def sysctl_order(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Values that must rise: least, first and largest; low before high."""
     wins = sheet.last("sysctl")
     for name, count in _WORDS.items():
@@ -383,7 +387,7 @@ def sysctl_order(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
             yield at(wins[low], f"{below} is above {high} = {above}")
 
 
-def _rising(setting: Setting, count: int) -> Iterator[Said]:
+def _rising(setting: ConfigSetting, count: int) -> Iterator[RuleMessage]:
     numbers = [number for word in setting.value.split() if (number := whole(word)) is not None]
     words = setting.value.split()
     if len(words) != count:
@@ -393,7 +397,7 @@ def _rising(setting: Setting, count: int) -> Iterator[Said]:
         yield at(setting, f"{setting.value} does not rise", f"{setting.name} = {rising}")
 
 
-def _number(setting: Setting | None) -> int | None:
+def _number(setting: ConfigSetting | None) -> int | None:
     return whole(setting.value) if setting else None
 
 
@@ -431,7 +435,7 @@ def _domains() -> Mapping[str, Domain]:
     source="kernel/sysctl.c, mm/; Documentation/admin-guide/sysctl/vm.rst",
     fix="Take a value within the bounds.",
 )
-def sysctl_out_of_range(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_out_of_range(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters at values that the kernel refuses, or that cannot be meant."""
     domains = _domains()
     for each in sheet.of("sysctl"):
@@ -445,7 +449,7 @@ def sysctl_out_of_range(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, why)
 
 
-def _plain(setting: Setting) -> bool:
+def _plain(setting: ConfigSetting) -> bool:
     return not any(mark in setting.value for mark in "#$")
 
 
@@ -468,9 +472,9 @@ def _decimal(value: str) -> str:
     source="sysctl.d(5); sysctl(8): --system",
     fix="Keep the line in one file.",
 )
-def sysctl_overruled(scene: Scene) -> Iterator[Said]:
+def sysctl_overruled(scene: LintContext) -> Iterator[RuleMessage]:
     """A kernel parameter that several files of a host set."""
-    said: dict[str, list[tuple[str, Setting]]] = {}
+    said: dict[str, list[tuple[str, ConfigSetting]]] = {}
     for sheet in scene.sheets:
         if sheet.kind == "sysctl":
             for each in sheet.of("sysctl"):
@@ -480,7 +484,7 @@ def sysctl_overruled(scene: Scene) -> Iterator[Said]:
         for other, each in places[:-1]:
             if other != file and each.value != last.value:
                 what = f"{file}:{last.line} is read after it, and sets {last.value}"
-                yield Said(each.line, name, what, file=other)
+                yield RuleMessage(each.line, name, what, file=other)
 
 
 @rule(
@@ -492,7 +496,7 @@ def sysctl_overruled(scene: Scene) -> Iterator[Said]:
     source="the kernel's history; Documentation/admin-guide/sysctl, networking/ip-sysctl.rst",
     fix="Take the line out.",
 )
-def sysctl_removed(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters that kernels had once."""
     for each in sheet.of("sysctl"):
         found = gone(each.name)
@@ -533,7 +537,7 @@ def module_of(name: str) -> str:
     source="sysctl.d(5), the example of br_netfilter; net/sunrpc/xprtsock.c",
     fix="Load the module before (modules-load.d), or give it the value as an option (modprobe.d).",
 )
-def sysctl_too_early(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_too_early(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Parameters that a module brings, in files that are read before it is loaded."""
     for each in sheet.of("sysctl"):
         module = module_of(each.name)
@@ -542,7 +546,7 @@ def sysctl_too_early(sheet: Sheet, scene: Scene) -> Iterator[Said]:
             yield at(each, what, _fix(each, module))
 
 
-def _fix(setting: Setting, module: str) -> str:
+def _fix(setting: ConfigSetting, module: str) -> str:
     name = setting.name.rpartition(".")[2]
     if module == "sunrpc" and name in _OF_MODULE:
         return f"in modprobe.d: options sunrpc {name}={setting.value}"
@@ -560,7 +564,7 @@ def _fix(setting: Setting, module: str) -> str:
     source="tables of Linux 6.1, /proc/sys of Linux 6.18, and of the host where one is asked",
     fix="Look whether `sysctl NAME` knows it there; else take the line out.",
 )
-def sysctl_unknown(sheet: Sheet, scene: Scene) -> Iterator[Said]:
+def sysctl_unknown(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters that neither the list nor this host has."""
     for each in sheet.of("sysctl"):
         optional = each.entry.sign == "-="  # whoever wrote it knows that it may not be there
@@ -579,7 +583,7 @@ def sysctl_unknown(sheet: Sheet, scene: Scene) -> Iterator[Said]:
     source="tuned-main.conf: reapply_sysctl; tuned/plugins/plugin_sysctl.py",
     fix="Keep it in one place: a profile of your own that includes the other.",
 )
-def tuned_and_sysctl(scene: Scene) -> Iterator[Said]:
+def tuned_and_sysctl(scene: LintContext) -> Iterator[RuleMessage]:
     """A kernel parameter that both the active tuned profile and a sysctl file set."""
     files = _winners(scene.sheets)
     for sheet in scene.sheets:
@@ -587,4 +591,4 @@ def tuned_and_sysctl(scene: Scene) -> Iterator[Said]:
             if each.name in files and files[each.name][1].value != each.value:
                 file, other = files[each.name]
                 what = f"tuned sets {each.value}, and {file}:{other.line} sets {other.value}"
-                yield Said(each.line, each.name, what, file=sheet.file)
+                yield RuleMessage(each.line, each.name, what, file=sheet.file)

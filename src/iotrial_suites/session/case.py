@@ -38,31 +38,31 @@ from iotrial.model.step import spoken
 from iotrial.model.target import Target
 from iotrial_suites.case import (
     MIB,
+    AddNote,
+    AwaitHost,
     Case,
-    Failed,
-    Join,
-    Known,
-    Lose,
-    Machine,
-    Mount,
-    Needs,
-    Node,
-    Note,
-    NotHere,
-    Pause,
-    Return,
-    Run,
-    Said,
-    Scene,
-    Start,
-    Started,
+    CaseContext,
+    CaseFailed,
+    CaseHost,
+    CaseNeeds,
+    CaseNotRun,
+    CommandResult,
+    HostVersions,
+    JoinCommand,
+    KnownFailure,
+    LoseHost,
+    MountDevice,
+    OweUndo,
+    RunCommand,
+    StartCommand,
+    StartedCommand,
     State,
     Step,
-    Undo,
+    WaitSeconds,
     numbers,
 )
-from iotrial_suites.session.evidence import Evidence
-from iotrial_suites.session.stage import Stage, open_stages
+from iotrial_suites.session.evidence import CaseEvidence
+from iotrial_suites.session.stage import CaseStage, open_stages
 
 # -- the kernel's log -----------------------------------------------------------------------------
 
@@ -109,7 +109,7 @@ _TROUBLE = re.compile("|".join(_SIGNS))
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class KernelLogRecord:
     """A line of the log: sequence number, seconds since the boot, text."""
 
     number: int
@@ -120,21 +120,23 @@ class Record:
         return f"[{self.seconds:.6f}] {self.text}"
 
 
-def records(text: str) -> tuple[Record, ...]:
+def records(text: str) -> tuple[KernelLogRecord, ...]:
     """What was read of /dev/kmsg; a record cut off at the front, and lines that continue one
     (they begin with a blank), are left out."""
     found = (_RECORD.fullmatch(line) for line in text.split("\n"))
     return tuple(
-        Record(int(match[2]), int(match[3]) / 1e6, match[4]) for match in found if match is not None
+        KernelLogRecord(int(match[2]), int(match[3]) / 1e6, match[4])
+        for match in found
+        if match is not None
     )
 
 
-def newest(seen: Sequence[Record]) -> int:
+def newest(seen: Sequence[KernelLogRecord]) -> int:
     """The number of the last record, -1 without any."""
     return seen[-1].number if seen else -1
 
 
-def since(seen: Iterable[Record], number: int) -> tuple[Record, ...]:
+def since(seen: Iterable[KernelLogRecord], number: int) -> tuple[KernelLogRecord, ...]:
     """The records after this one.  A reboot counts anew."""
     found = tuple(seen)
     if found and found[-1].number < number:
@@ -142,7 +144,7 @@ def since(seen: Iterable[Record], number: int) -> tuple[Record, ...]:
     return tuple(each for each in found if each.number > number)
 
 
-def trouble(new: Iterable[Record], announced: Sequence[str]) -> tuple[str, ...]:
+def trouble(new: Iterable[KernelLogRecord], announced: Sequence[str]) -> tuple[str, ...]:
     """The lines that are trouble, and that no expression of ``announced`` is found in."""
     known = [re.compile(each) for each in announced]
     return tuple(
@@ -175,17 +177,17 @@ _OWN_WAY = {"lvm": "version", "multipath": "-h"}
 
 
 @dataclass(frozen=True, slots=True)
-class Party:
+class CaseHosts:
     """The hosts that take part, each with the devices that were handed over for it, and how large
     those are in bytes (by path); the names of those that may be ``lost``."""
 
     hosts: Sequence[Host]
-    machines: Sequence[Machine]
+    machines: Sequence[HostVersions]
     given: Mapping[str, tuple[Target, ...]] = field(default_factory=dict)
     sizes: Mapping[tuple[str, str], int] = field(default_factory=dict)
     lost: frozenset[str] = frozenset()
 
-    def devices(self, host: str, needs: Needs) -> tuple[Target, ...]:
+    def devices(self, host: str, needs: CaseNeeds) -> tuple[Target, ...]:
         """Those that are large enough for a case."""
         return tuple(
             target
@@ -194,11 +196,13 @@ class Party:
         )
 
 
-def machine_of(host: Host, tools: Sequence[str]) -> Machine:
+def machine_of(host: Host, tools: Sequence[str]) -> HostVersions:
     """Kernel, distribution and versions of tools."""
     kernel = host.run(["uname", "-r"]).text.strip()
     release = distribution(text(host, "/etc/os-release"))
-    return Machine(host.name, kernel, release, {name: version_of(host, name) for name in tools})
+    return HostVersions(
+        host.name, kernel, release, {name: version_of(host, name) for name in tools}
+    )
 
 
 def version_of(host: Host, tool: str) -> str:
@@ -214,7 +218,7 @@ def version_of(host: Host, tool: str) -> str:
     return version(host, tool)
 
 
-def missing(case: Case, party: Party) -> tuple[str, ...]:
+def missing(case: Case, party: CaseHosts) -> tuple[str, ...]:
     """Every reason why a case cannot be done; none: it can."""
     needs = case.needs
     found: list[str] = []
@@ -230,7 +234,7 @@ def missing(case: Case, party: Party) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _on(host: Host, machine: Machine, needs: Needs, party: Party) -> list[str]:
+def _on(host: Host, machine: HostVersions, needs: CaseNeeds, party: CaseHosts) -> list[str]:
     found = []
     if needs.root and host.unprivileged:
         found.append(f"needs root: {host.unprivileged}")
@@ -254,7 +258,7 @@ _WORDS = {
 }
 
 
-def _devices(host: Host, needs: Needs, party: Party) -> list[str]:
+def _devices(host: Host, needs: CaseNeeds, party: CaseHosts) -> list[str]:
     if not needs.devices:
         return []
     there = party.devices(host.name, needs)
@@ -270,7 +274,7 @@ def _devices(host: Host, needs: Needs, party: Party) -> list[str]:
     return []
 
 
-def room(needs: Needs) -> int:
+def room(needs: CaseNeeds) -> int:
     """Bytes of a scratch device."""
     return max(needs.size, MIB)
 
@@ -283,7 +287,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class CaseOutcome:
     """What a case came to once: its state, why, and what its clean-up could not do."""
 
     state: State
@@ -297,25 +301,25 @@ Renew = Callable[[int], Host]
 
 
 @dataclass(frozen=True, slots=True)
-class Venue:
+class CaseEnvironment:
     """Where cases are played, who may stop them, how a host that was lost is reached anew, and
     which lines of a kernel's log are known for false alarms."""
 
-    party: Party
+    party: CaseHosts
     interruption: Interruption
     renew: Renew | None = None
-    alarms: Sequence[Known] = ()
+    alarms: Sequence[KnownFailure] = ()
 
 
-def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
+def play(name: str, case: Case, venue: CaseEnvironment, folder: Path) -> CaseOutcome:
     """Play a case and keep its evidence in ``folder``.
 
     Raises Interrupted, and OSError where the evidence cannot be written, after what it left was
     undone; OwedError where that could not all be.
     """
     if reasons := missing(case, venue.party):
-        return Played("not run", reasons, (), 0)
-    evidence = Evidence(folder)
+        return CaseOutcome("not run", reasons, (), 0)
+    evidence = CaseEvidence(folder)
     hosts = list(venue.party.hosts[: case.needs.hosts])
     owed: list[str] = []
     token = f"check-{secrets.token_hex(4)}"
@@ -337,14 +341,18 @@ def play(name: str, case: Case, venue: Venue, folder: Path) -> Played:
         play_of.leave()
     if owed:
         play_of.found("fail", *(f"clean-up: {line}" for line in owed))
-    return Played(play_of.state, tuple(play_of.reasons), tuple(owed), evidence.count)
+    return CaseOutcome(play_of.state, tuple(play_of.reasons), tuple(owed), evidence.count)
 
 
 class _Play:
     """A case while it is played.  ``state`` and ``reasons`` are what is known so far."""
 
     def __init__(
-        self, case: Case, venue: Venue, evidence: Evidence, header: Mapping[str, object]
+        self,
+        case: Case,
+        venue: CaseEnvironment,
+        evidence: CaseEvidence,
+        header: Mapping[str, object],
     ) -> None:
         self.state: State = "pass"
         self.reasons: list[str] = []
@@ -356,7 +364,7 @@ class _Play:
         self._alarms = venue.alarms
         self._until = time.monotonic() + case.limit
         self._header = header
-        self._stages: Sequence[Stage] = ()
+        self._stages: Sequence[CaseStage] = ()
         self._lost: set[int] = set()
         self._started = 0
         self._marks: dict[int, int] = {}
@@ -390,16 +398,16 @@ class _Play:
         if self._evidence.unwritten:
             raise self._evidence.unwritten
 
-    def through(self, stages: Sequence[Stage]) -> None:
+    def through(self, stages: Sequence[CaseStage]) -> None:
         """All steps, and what becomes of them."""
         self._stages = stages
         try:
             scene = self._set()
             self._evidence.phase = "steps"
             self._steps(scene)
-        except NotHere as reason:
+        except CaseNotRun as reason:
             self.found("not run", str(reason))
-        except Failed as reason:
+        except CaseFailed as reason:
             self.found("fail", str(reason))
         except TargetRefused as refused:
             self.found("not run", refused.message)
@@ -408,7 +416,7 @@ class _Play:
         except HostError as error:
             self.found("fail", error.message)
 
-    def _set(self) -> Scene:
+    def _set(self) -> CaseContext:
         """Modules, devices, the mark in the kernel's log."""
         needs, nodes = self._case.needs, []
         for number, stage in enumerate(self._stages):
@@ -417,10 +425,10 @@ class _Play:
                 stage.witness.do(("modprobe", "-a", *needs.modules), within=60.0)
             devices = self._devices(number, stage)
             kernel = numbers(self._party.machines[number].kernel)
-            nodes.append(Node(stage.host.name, kernel, devices))
-        return Scene(tuple(nodes), secrets.token_hex(3))
+            nodes.append(CaseHost(stage.host.name, kernel, devices))
+        return CaseContext(tuple(nodes), secrets.token_hex(3))
 
-    def _devices(self, number: int, stage: Stage) -> tuple[str, ...]:
+    def _devices(self, number: int, stage: CaseStage) -> tuple[str, ...]:
         needs = self._case.needs
         given = self._party.devices(stage.host.name, needs)[: needs.devices]
         if not needs.devices:
@@ -434,7 +442,7 @@ class _Play:
             stage.wiped(aims)
         return tuple(aim.path for aim in aims)
 
-    def _steps(self, scene: Scene) -> None:
+    def _steps(self, scene: CaseContext) -> None:
         script = self._case.steps(scene)
         try:
             step = next(script)
@@ -442,7 +450,7 @@ class _Play:
                 self._interruption.check()
                 try:
                     answer = self._do(step)
-                except Failed as failed:
+                except CaseFailed as failed:
                     step = script.throw(failed)
                 else:
                     step = script.send(answer)
@@ -455,55 +463,55 @@ class _Play:
 
     def _do(self, step: Step) -> object:
         if self._left() <= 0:
-            raise Failed(f"it is not done after {self._case.limit:g} s, its limit")
+            raise CaseFailed(f"it is not done after {self._case.limit:g} s, its limit")
         match step:
-            case Run():
+            case RunCommand():
                 return self._run(step)
-            case Start():
+            case StartCommand():
                 self._started += 1
                 return self._stages[step.on].start(step, self._started)
-            case Join():
+            case JoinCommand():
                 return self._join(step)
-            case Mount():
+            case MountDevice():
                 return self._mount(step)
             case _:
                 self._answerless(step)
         return None
 
-    def _answerless(self, step: Pause | Undo | Lose | Return | Note) -> None:
+    def _answerless(self, step: WaitSeconds | OweUndo | LoseHost | AwaitHost | AddNote) -> None:
         match step:
-            case Pause():
+            case WaitSeconds():
                 self._pause(step.seconds)
-            case Undo():
+            case OweUndo():
                 self._stages[step.on].undo(step)
-            case Lose():
+            case LoseHost():
                 self._lose(step)
-            case Return():
+            case AwaitHost():
                 self._return(step)
-            case Note():
+            case AddNote():
                 self._evidence.note(step.text)
 
     def _left(self) -> float:
         return self._until - time.monotonic()
 
-    def _run(self, step: Run) -> Said:
+    def _run(self, step: RunCommand) -> CommandResult:
         within = min(step.within, self._left())
         said = self._stages[step.on].witness.do(step.argv, within=within, stdin=step.stdin)
         return self._judged(said, step.exits, within)
 
-    def _join(self, step: Join) -> Said:
-        started: Started = step.started
+    def _join(self, step: JoinCommand) -> CommandResult:
+        started: StartedCommand = step.started
         within = min(step.within, self._left())
         said = self._stages[started.on].join(started, within)
         return self._judged(said, step.exits, within)
 
     @staticmethod
-    def _judged(said: Said, exits: tuple[int, ...] | None, within: float) -> Said:
+    def _judged(said: CommandResult, exits: tuple[int, ...] | None, within: float) -> CommandResult:
         words = spoken(said.argv)
         if said.late:
-            raise Failed(f"`{words}` did not end within {within:.0f} s")
+            raise CaseFailed(f"`{words}` did not end within {within:.0f} s")
         if exits is not None and said.exit not in exits:
-            raise Failed(f"`{words}`: {said.complaint} (exit status {said.exit})")
+            raise CaseFailed(f"`{words}`: {said.complaint} (exit status {said.exit})")
         return said
 
     def _pause(self, seconds: float) -> None:
@@ -512,15 +520,15 @@ class _Play:
             self._interruption.check()
             self._stages[0].host.sleep(min(left, 1.0))
 
-    def _mount(self, step: Mount) -> str:
+    def _mount(self, step: MountDevice) -> str:
         try:
             return self._stages[step.on].mount(step)
         except HostUnreachable:
             raise
         except IotrialError as error:
-            raise Failed(error.message) from error
+            raise CaseFailed(error.message) from error
 
-    def _lose(self, step: Lose) -> None:
+    def _lose(self, step: LoseHost) -> None:
         stage = self._stages[step.on]
         self._evidence.note(f"{stage.host.name} is to be lost: {spoken(step.argv)}")
         until = time.monotonic() + min(step.within, self._left())
@@ -532,11 +540,11 @@ class _Play:
         except (HostUnreachable, HostError):
             self._lost.add(step.on)
             return
-        raise Failed(f"{stage.host.name} still answers after `{spoken(step.argv)}`")
+        raise CaseFailed(f"{stage.host.name} still answers after `{spoken(step.argv)}`")
 
-    def _return(self, step: Return) -> None:
+    def _return(self, step: AwaitHost) -> None:
         if self._renew is None:
-            raise Failed("no host can be reached anew here")
+            raise CaseFailed("no host can be reached anew here")
         stage = self._stages[step.on]
         until = time.monotonic() + min(step.within, self._left())
         while True:
@@ -545,7 +553,9 @@ class _Play:
                 break
             except HostError as error:
                 if time.monotonic() > until:
-                    raise Failed(f"{stage.host.name} does not return: {error.message}") from error
+                    raise CaseFailed(
+                        f"{stage.host.name} does not return: {error.message}"
+                    ) from error
             self._pause(1.0)
         stage.moved_to(host, self._header)
         self._lost.discard(step.on)
@@ -553,7 +563,7 @@ class _Play:
 
     # -- the kernel's log ----------------------------------------------------------------------
 
-    def _log(self, stage: Stage) -> str:
+    def _log(self, stage: CaseStage) -> str:
         """The log as it is now; '' where it cannot be read (a container, no root)."""
         return stage.witness.sentry.run(READ, within=_LOG_WITHIN).stdout
 
@@ -564,7 +574,7 @@ class _Play:
                 with suppress(HostError):
                     stage.witness.sentry.close()
 
-    def _trouble(self, number: int, new: Sequence[Record]) -> list[str]:
+    def _trouble(self, number: int, new: Sequence[KernelLogRecord]) -> list[str]:
         """Lines that fail the case; a false alarm is noted."""
         kernel = numbers(self._party.machines[number].kernel)
         known = [each for each in self._alarms if each.holds(kernel)]

@@ -32,9 +32,9 @@ from iotrial.errors import FormatError, HostError
 from iotrial.execute.interruption import Interruption
 from iotrial.files import append, line, parse_line, read_text, write_text
 from iotrial.hosts.places import lock_path
-from iotrial.model.host import Completed, Host
+from iotrial.model.host import CompletedCommand, Host
 from iotrial.rows import checked
-from iotrial_suites.case import Command, Said
+from iotrial_suites.case import CommandRecord, CommandResult
 
 # -- the sentry -----------------------------------------------------------------------------------
 
@@ -57,7 +57,7 @@ def script() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class _SupervisorReport:
     """One answer of the sentry.  ``state``: ``done``; ``running``; ``gone``, where nobody knows
     how it ended.  ``stacks`` says where its processes were in the kernel when they were ended."""
 
@@ -70,17 +70,17 @@ class Report:
 
 
 @dataclass
-class Task:
+class _SupervisorTask:
     """A command that the sentry has begun."""
 
     argv: tuple[str, ...]
     number: int
     began: float
-    report: Report
+    report: _SupervisorReport
 
 
 @dataclass
-class Sentry:
+class Supervisor:
     """The sentry on one host.  ``folder`` is where its files are, on the host; ``interruption`` is
     looked at while something is waited for."""
 
@@ -90,13 +90,15 @@ class Sentry:
     _numbers: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _sign: str = field(default_factory=lambda: secrets.token_hex(16))
 
-    def begin(self, argv: tuple[str, ...], *, stdin: str = "", patience: float = SLICE) -> Task:
+    def begin(
+        self, argv: tuple[str, ...], *, stdin: str = "", patience: float = SLICE
+    ) -> _SupervisorTask:
         """Begin a command and wait a little for its end."""
         number, began = next(self._numbers), self.host.clock()
         report = self._ask("begin", number, patience, ("in" if stdin else "", *argv), stdin)
-        return Task(argv, number, began, report)
+        return _SupervisorTask(argv, number, began, report)
 
-    def wait(self, task: Task, within: float) -> Said:
+    def wait(self, task: _SupervisorTask, within: float) -> CommandResult:
         """Wait for its end; ``within`` so many seconds from now it is ended (``late``).
 
         Raises Interrupted when we are told to stop: whoever restores ends it then.
@@ -110,17 +112,17 @@ class Sentry:
             return self.end(task)
         return self._said(task, late=False)
 
-    def run(self, argv: tuple[str, ...], *, within: float, stdin: str = "") -> Said:
+    def run(self, argv: tuple[str, ...], *, within: float, stdin: str = "") -> CommandResult:
         """Begin a command and wait for its end."""
         task = self.begin(argv, stdin=stdin, patience=min(SLICE, within))
         return self.wait(task, within - (self.host.clock() - task.began))
 
-    def end(self, task: Task) -> Said:
+    def end(self, task: _SupervisorTask) -> CommandResult:
         """End a command that runs; where it hung is at the end of ``stderr``."""
         task.report = self._ask("end", task.number, GRACE)
         return self._said(task, late=True)
 
-    def _said(self, task: Task, *, late: bool) -> Said:
+    def _said(self, task: _SupervisorTask, *, late: bool) -> CommandResult:
         report = task.report
         seconds = report.seconds or self.host.clock() - task.began
         stderr = report.stderr
@@ -129,7 +131,7 @@ class Sentry:
         if report.state == "running":
             stderr += "\n[iotrial] it does not end, not even by SIGKILL\n"
         status = report.exit if report.state == "done" else -9
-        return Said(task.argv, status, report.stdout, stderr, seconds, late)
+        return CommandResult(task.argv, status, report.stdout, stderr, seconds, late)
 
     def close(self) -> None:
         """Remove what it left on the host; a command that does not end goes on without it."""
@@ -142,7 +144,7 @@ class Sentry:
         patience: float,
         words: tuple[str, ...] = (),
         stdin: str = "",
-    ) -> Report:
+    ) -> _SupervisorReport:
         asked = (verb, self.folder, str(number), f"{patience:.2f}", str(MOST), self._sign, *words)
         done = self.host.run(
             ("sh", "-c", script(), NAME, *asked),
@@ -173,14 +175,14 @@ def base_of(host: Host) -> str:
     return posixpath.dirname(lock_path(host))
 
 
-def parsed(data: bytes, sign: str) -> Report:
+def parsed(data: bytes, sign: str) -> _SupervisorReport:
     """An answer read.  Raises ValueError or IndexError for what is none."""
     head, _, rest = data.partition(b"\n")
     state, status, began, ended = head.decode("ascii", "replace").split()
     if state not in ("done", "running", "gone"):
         raise ValueError(state)
     if state == "running" and not rest:
-        return Report(state)
+        return _SupervisorReport(state)
     stdout, stderr, stacks = (
         part.decode("utf-8", "replace") for part in rest.split(sign.encode("ascii"))
     )
@@ -188,7 +190,7 @@ def parsed(data: bytes, sign: str) -> Report:
     number = int(status)
     # A shell says 128 and its number of a command that a signal ended.
     signalled = _SIGNAL - number if number in _SIGNALS else number
-    return Report(state, signalled, seconds, stdout, stderr, stacks)
+    return _SupervisorReport(state, signalled, seconds, stdout, stderr, stacks)
 
 
 # -- evidence -------------------------------------------------------------------------------------
@@ -205,7 +207,7 @@ LOOKS = frozenset({"id", "printenv", "readlink", "stat", "uname"})
 
 
 @dataclass
-class Evidence:
+class CaseEvidence:
     """The evidence of one case in ``folder``; ``phase`` is what the case is at.
 
     Raises OSError where it cannot be written, but for a clean-up, which has to go on: of that,
@@ -220,7 +222,7 @@ class Evidence:
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
 
-    def keep(self, host: str, said: Said, *, at: float, stdin: str = "") -> None:
+    def keep(self, host: str, said: CommandResult, *, at: float, stdin: str = "") -> None:
         """Write down a command that has ended (or that never will)."""
         self.count += 1
         texts = {"stdout": said.stdout, "stderr": said.stderr}
@@ -231,7 +233,7 @@ class Evidence:
                 with self._going_on():
                     write_text(self.folder / names[stream], text)
                 texts[stream] = text[:INLINE]
-        command = Command(
+        command = CommandRecord(
             self.count,
             host,
             self.phase,
@@ -276,7 +278,7 @@ class Evidence:
             self.unwritten = self.unwritten or error
 
 
-_COMMAND = TypeAdapter(Command)
+_COMMAND = TypeAdapter(CommandRecord)
 T = TypeVar("T")
 
 
@@ -289,7 +291,7 @@ def checked_line(path: Path, number: int, text: str, adapter: TypeAdapter[T]) ->
         raise FormatError(f"{path}:{number}: {error.message}") from error
 
 
-def commands(folder: Path) -> Iterator[Command]:
+def commands(folder: Path) -> Iterator[CommandRecord]:
     """The commands of a case, read back; a torn last line is passed over."""
     path = folder / "commands.jsonl"
     if not path.exists():
@@ -300,13 +302,13 @@ def commands(folder: Path) -> Iterator[Command]:
 
 
 @dataclass
-class Witness:
+class RecordingHost:
     """A host whose commands are bounded in time, and evidence.  It stands in for the host where
     what others wrote is to be done so too (making and unmaking of loop devices, of mounts)."""
 
     host: Host
-    sentry: Sentry
-    evidence: Evidence
+    sentry: Supervisor
+    evidence: CaseEvidence
     _most: float = math.inf
     _until: float = math.inf
     _hung: set[tuple[str, ...]] = field(default_factory=set)
@@ -328,38 +330,40 @@ class Witness:
 
     def run(
         self, argv: tuple[str, ...] | list[str], *, stdin: bytes = b"", timeout: float = 60.0
-    ) -> Completed:
+    ) -> CompletedCommand:
         """As a host does, but a command whose time is over has failed."""
         if argv[0] in LOOKS:
             return self.host.run(argv, stdin=stdin, timeout=min(timeout, self._most))
         words = stdin.decode("utf-8", "surrogateescape")
         if tuple(argv) in self._hung:
-            return Completed(tuple(argv), -9, b"", b"it hung before, and was not tried again\n")
+            return CompletedCommand(
+                tuple(argv), -9, b"", b"it hung before, and was not tried again\n"
+            )
         left = max(LEAST, self._until - self.host.clock())
         said = self.do(tuple(argv), within=min(timeout, self._most, left), stdin=words)
         if said.late:
             self._hung.add(tuple(argv))
-        return Completed(said.argv, said.exit, said.stdout.encode(), said.stderr.encode())
+        return CompletedCommand(said.argv, said.exit, said.stdout.encode(), said.stderr.encode())
 
-    def do(self, argv: tuple[str, ...], *, within: float, stdin: str = "") -> Said:
+    def do(self, argv: tuple[str, ...], *, within: float, stdin: str = "") -> CommandResult:
         """Run a command to its end."""
         at = time.time()
         said = self.sentry.run(argv, within=within, stdin=stdin)
         self.evidence.keep(self.host.name, said, at=at, stdin=stdin)
         return said
 
-    def begin(self, argv: tuple[str, ...]) -> tuple[Task, float]:
+    def begin(self, argv: tuple[str, ...]) -> tuple[_SupervisorTask, float]:
         """Start a command; gives back when, too."""
         at = time.time()
         return self.sentry.begin(argv, patience=0.0), at
 
-    def wait(self, begun: tuple[Task, float], within: float) -> Said:
+    def wait(self, begun: tuple[_SupervisorTask, float], within: float) -> CommandResult:
         """Wait for the end of what was started; it is ended when its time is over."""
         said = self.sentry.wait(begun[0], within)
         self.evidence.keep(self.host.name, said, at=begun[1])
         return said
 
-    def end(self, begun: tuple[Task, float]) -> Said:
+    def end(self, begun: tuple[_SupervisorTask, float]) -> CommandResult:
         """End what was started."""
         said = self.sentry.end(begun[0])
         self.evidence.keep(self.host.name, said, at=begun[1])

@@ -34,15 +34,15 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.restore import restore
 from iotrial.files import append, line, read_bytes, read_json, read_text, truncate, write_json
 from iotrial.hosts.places import journal_folder
-from iotrial.model.event import Said
+from iotrial.model.event import Message
 from iotrial.rows import checked as checked_row
-from iotrial_suites.case import Case, Checked, Known, Machine, Result
-from iotrial_suites.session.case import Played, Venue, play
+from iotrial_suites.case import Case, CaseResult, CheckResults, HostVersions, KnownFailure
+from iotrial_suites.session.case import CaseEnvironment, CaseOutcome, play
 from iotrial_suites.session.evidence import (
     CLEAN_UP,
-    Evidence,
-    Sentry,
-    Witness,
+    CaseEvidence,
+    RecordingHost,
+    Supervisor,
     base_of,
     checked_line,
     commands,
@@ -56,13 +56,13 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class SessionHeader:
     """What a session was asked for.  ``cases`` in their listed order, ``suites`` with titles;
     ``seed`` shuffles (None: not); ``ways`` are how ssh reaches the hosts (none: this machine)."""
 
     suites: tuple[tuple[str, str], ...]
     cases: tuple[str, ...]
-    machines: tuple[Machine, ...]
+    machines: tuple[HostVersions, ...]
     started: float
     rounds: int = 1
     seed: int | None = None
@@ -77,8 +77,8 @@ class Header:
         )
 
 
-_HEADER = TypeAdapter(Header)
-_RESULT = TypeAdapter(Result)
+_HEADER = TypeAdapter(SessionHeader)
+_RESULT = TypeAdapter(CaseResult)
 
 
 def new_folder(base: Path, suites: Sequence[str], started: float) -> Path:
@@ -91,7 +91,7 @@ def new_folder(base: Path, suites: Sequence[str], started: float) -> Path:
     return path
 
 
-def begin(folder: Path, header: Header) -> None:
+def begin(folder: Path, header: SessionHeader) -> None:
     """Make the folder.  Raises UsageError where there is something already."""
     if folder.exists() and any(folder.iterdir()):
         ours = (folder / HEADER).is_file()
@@ -102,7 +102,7 @@ def begin(folder: Path, header: Header) -> None:
     write_json(folder / HEADER, row)
 
 
-def header_of(folder: Path) -> Header:
+def header_of(folder: Path) -> SessionHeader:
     """Raises UsageError where there is no such session, FormatError where it cannot be read."""
     if not (folder / HEADER).is_file():
         raise UsageError(
@@ -118,13 +118,13 @@ def header_of(folder: Path) -> Header:
         raise FormatError(f"{folder / HEADER}: not a session of checks: {error.message}") from error
 
 
-def add(folder: Path, result: Result) -> None:
+def add(folder: Path, result: CaseResult) -> None:
     """Append a result, durably."""
     row = {name: value for name, value in asdict(result).items() if value not in ("", (), 0)}
     append(folder / ROWS, line(row))
 
 
-def results(folder: Path, *, mend: bool = False) -> tuple[Result, ...]:
+def results(folder: Path, *, mend: bool = False) -> tuple[CaseResult, ...]:
     """Every result so far.  A torn last line never was; ``mend`` cuts it off, before more is
     added."""
     path = folder / ROWS
@@ -138,7 +138,7 @@ def results(folder: Path, *, mend: bool = False) -> tuple[Result, ...]:
     )
 
 
-def _result_of(path: Path, number: int, text: str) -> Result:
+def _result_of(path: Path, number: int, text: str) -> CaseResult:
     found = checked_line(path, number, text, _RESULT)
     parts = found.folder.split("/")
     if found.folder and (parts[0] != "cases" or {"", ".", ".."} & set(parts)):
@@ -146,7 +146,7 @@ def _result_of(path: Path, number: int, text: str) -> Result:
     return found
 
 
-def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]]:
+def last_before(folder: Path, header: SessionHeader) -> tuple[str, Mapping[str, CaseResult]]:
     """Of each case its newest result in earlier sessions beside this folder, of the same suites and
     hosts; and the name of the newest session that has one.  That a case was not run says nothing
     of it.  '' and nothing where there is none."""
@@ -158,7 +158,7 @@ def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]
             continue
         if other.same_as == header.same_as and other.started < header.started:
             earlier.append((other.started, path.parent))
-    newest, last = "", dict[str, Result]()
+    newest, last = "", dict[str, CaseResult]()
     for _, place in sorted(earlier, reverse=True):
         if all(case in last for case in header.cases):
             break
@@ -172,14 +172,14 @@ def last_before(folder: Path, header: Header) -> tuple[str, Mapping[str, Result]
     return newest, last
 
 
-def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> Checked:
+def checked(folder: Path, *, stopped: str = "", evidence: bool = True) -> CheckResults:
     """All of a session, for a report; with ``evidence`` the commands and kernels' logs too."""
     header, rows = header_of(folder), results(folder)
     last_from, last = last_before(folder.absolute(), header)
     done = {each.key for each in rows}
     asked = ((case, turn) for turn in range(1, header.rounds + 1) for case in header.cases)
     kept = [(each, folder / each.folder) for each in rows if each.folder and evidence]
-    return Checked(
+    return CheckResults(
         header.suites,
         header.machines,
         rows,
@@ -217,21 +217,21 @@ class CaseBegan:
 
 @dataclass(frozen=True, slots=True)
 class CaseEnded:
-    result: Result
+    result: CaseResult
 
 
-CheckEvent = Said | CaseBegan | CaseEnded
+CheckEvent = Message | CaseBegan | CaseEnded
 """What a session tells while it goes on."""
 
 
 @dataclass
-class Session:
+class CheckSession:
     """What a session acts with.  ``known`` are failures that are known here, by case."""
 
-    venue: Venue
+    venue: CaseEnvironment
     folder: Path
     tell: Callable[[CheckEvent], None]
-    known: Mapping[str, Known] = field(default_factory=dict)
+    known: Mapping[str, KnownFailure] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
 
 
@@ -248,7 +248,7 @@ def in_order(cases: Sequence[tuple[str, Case]], rounds: int, seed: int | None) -
     return turns
 
 
-def execute_checks(session: Session, turns: Sequence[Turn]) -> str:
+def execute_checks(session: CheckSession, turns: Sequence[Turn]) -> str:
     """Play all turns that have no result yet; gives back why it stopped before the last one ('').
 
     Raises Interrupted, and OwedError when what a case left cannot be undone although it was tried
@@ -277,12 +277,12 @@ def execute_checks(session: Session, turns: Sequence[Turn]) -> str:
     return owing
 
 
-def _result(session: Session, turn: Turn, owing: str) -> Result:
+def _result(session: CheckSession, turn: Turn, owing: str) -> CaseResult:
     name, case, number = turn
     folder = Path("cases") / f"{name.replace('/', '.')}-{number}"
     began, at = time.monotonic(), time.time()
     if owing:
-        played = Played("not run", (owing,), (), 0)
+        played = CaseOutcome("not run", (owing,), (), 0)
     else:
         played = _played(session, turn, _free(session.folder, folder))
     seconds = time.monotonic() - began
@@ -293,13 +293,13 @@ def _result(session: Session, turn: Turn, owing: str) -> Result:
     elif known and state == "fail" and not played.owed and _is(known, played.reasons):
         state, why = "known failure", f"{known.reason} ({known.source})"
     kept = str(folder) if (session.folder / folder).exists() else ""
-    return Result(
+    return CaseResult(
         name, case.title, number, state, played.reasons, why, round(at, 3), round(seconds, 3),
         kept, played.commands, played.owed,
     )  # fmt: skip
 
 
-def _is(known: Known, reasons: Sequence[str]) -> bool:
+def _is(known: KnownFailure, reasons: Sequence[str]) -> bool:
     """Every reason is the known one: a second trouble beside it is news."""
     return all(re.search(known.says, reason) for reason in reasons)
 
@@ -315,7 +315,7 @@ def _free(base: Path, folder: Path) -> Path:
     return place
 
 
-def _played(session: Session, turn: Turn, folder: Path) -> Played:
+def _played(session: CheckSession, turn: Turn, folder: Path) -> CaseOutcome:
     """Play it; a host that was lost by the case before is asked once more whether it is back."""
     name, case, _ = turn
     for retry in (True, False):
@@ -323,11 +323,11 @@ def _played(session: Session, turn: Turn, folder: Path) -> Played:
             return play(name, case, session.venue, folder)
         except HostUnreachable as lost:
             if not retry or not _renewed(session):
-                return Played("not run", (lost.message,), (), 0)
+                return CaseOutcome("not run", (lost.message,), (), 0)
     raise AssertionError  # the second time answers
 
 
-def _renewed(session: Session) -> bool:
+def _renewed(session: CheckSession) -> bool:
     """Whether every host can be reached, those that were lost anew."""
     session.lost.clear()
     for number, host in enumerate(session.venue.party.hosts):
@@ -338,22 +338,22 @@ def _renewed(session: Session) -> bool:
                 if session.venue.renew is None:
                     raise
                 session.venue.renew(number)
-                session.tell(Said(f"{host.name} is back"))
+                session.tell(Message(f"{host.name} is back"))
             except HostUnreachable:
                 session.lost[number] = gone.message
     return not session.lost
 
 
-def _settled(session: Session, result: Result) -> str:
+def _settled(session: CheckSession, result: CaseResult) -> str:
     """Try once more to undo what a case left; '' when nothing is left, else what to say of all
     cases after it."""
-    session.tell(Said(f"{result.name}: its clean-up failed; it is tried again"))
-    evidence = Evidence(session.folder / "settling", phase=CLEAN_UP)
+    session.tell(Message(f"{result.name}: its clean-up failed; it is tried again"))
+    evidence = CaseEvidence(session.folder / "settling", phase=CLEAN_UP)
     left = []
     for host in session.venue.party.hosts:
         try:
             folder = f"{base_of(host)}/check-settling"
-            witness = Witness(host, Sentry(host, folder, Interruption()), evidence)
+            witness = RecordingHost(host, Supervisor(host, folder, Interruption()), evidence)
             witness.calm(CLEANS_WITHIN)
             restore(witness.as_host(), journal_folder(host))
         except (OwedError, HostError) as error:

@@ -17,20 +17,33 @@ from iotrial.errors import HostError, HostUnreachable, IotrialError, OwedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.load import TOKEN
 from iotrial.execute.settings.guard import guarded, lease_of
-from iotrial.execute.settings.journal import Journal, MadeDebt, journal_path, numbered, open_journal
-from iotrial.execute.settings.restore import Payment, boot_id, pay
+from iotrial.execute.settings.journal import (
+    Journal,
+    ResourceUndo,
+    journal_path,
+    numbered,
+    open_journal,
+)
+from iotrial.execute.settings.restore import RestoreReport, boot_id, pay
 from iotrial.execute.targets.loops import free_number
-from iotrial.execute.targets.making import Site, mount_at_new
+from iotrial.execute.targets.making import TargetSite, mount_at_new
 from iotrial.hosts.places import journal_folder, lock_path, state_places
 from iotrial.hosts.steps import reads
 from iotrial.look.identity import witness_probes
 from iotrial.look.targets import ready
 from iotrial.model.host import Host
-from iotrial.model.step import Look
-from iotrial.model.target import Aim, Mounting, Target
-from iotrial.model.tool import Reach
-from iotrial_suites.case import Mount, Said, Start, Started, Undo
-from iotrial_suites.session.evidence import CLEAN_UP, Evidence, Sentry, Task, Witness, base_of
+from iotrial.model.step import Read
+from iotrial.model.target import MountSpec, PreparedTarget, Target
+from iotrial.model.tool import LoadAccess
+from iotrial_suites.case import CommandResult, MountDevice, OweUndo, StartCommand, StartedCommand
+from iotrial_suites.session.evidence import (
+    CLEAN_UP,
+    CaseEvidence,
+    RecordingHost,
+    Supervisor,
+    _SupervisorTask,
+    base_of,
+)
 
 LEASE = 30.0
 """Seconds after which a host that is out of reach puts everything back."""
@@ -110,15 +123,15 @@ exec wipefs -q -a "$node"
 
 
 @dataclass
-class Stage:
+class CaseStage:
     """A host during one case.  ``witness`` runs what is evidence; ``started`` are commands that
     were started and not yet waited for, by number."""
 
     host: Host
     journal: Journal
-    witness: Witness
+    witness: RecordingHost
     boot: str
-    started: dict[int, tuple[Task, float, Start]] = field(default_factory=dict)
+    started: dict[int, tuple[_SupervisorTask, float, StartCommand]] = field(default_factory=dict)
     made: int = 0
 
     @property
@@ -129,23 +142,23 @@ class Stage:
 
     # -- what a case asks for -----------------------------------------------------------------
 
-    def undo(self, step: Undo) -> None:
+    def undo(self, step: OweUndo) -> None:
         words = ("iotrial-undo", self.boot, step.at, *step.argv)
         plan = {"name": " ".join(step.argv), **numbered(("sh", "-c", UNDO, *words))}
-        self.journal.owe_made(MadeDebt("command", plan))
+        self.journal.owe_made(ResourceUndo("command", plan))
 
-    def mount(self, step: Mount) -> str:
+    def mount(self, step: MountDevice) -> str:
         point = f"{state_places(self.host).files}/iotrial-{self.token}"
-        site = Site(self.witness.as_host(), self.journal.owe_made, self.journal.token)
-        mount_at_new(site, point, Mounting(step.device, step.type, step.options))
+        site = TargetSite(self.witness.as_host(), self.journal.owe_made, self.journal.token)
+        mount_at_new(site, point, MountSpec(step.device, step.type, step.options))
         return point
 
-    def start(self, step: Start, number: int) -> Started:
+    def start(self, step: StartCommand, number: int) -> StartedCommand:
         task, at = self.witness.begin(step.argv)
         self.started[number] = (task, at, step)
-        return Started(number, step.argv, step.on)
+        return StartedCommand(number, step.argv, step.on)
 
-    def join(self, started: Started, within: float) -> Said:
+    def join(self, started: StartedCommand, within: float) -> CommandResult:
         task, at, step = self.started.pop(started.number)
         left = step.within - (self.host.clock() - task.began)
         return self.witness.wait((task, at), max(0.0, min(within, left)))
@@ -178,7 +191,7 @@ class Stage:
             advice="Is there room for their files? In a container, give disks: --devices.",
         )
 
-    def _loops(self, count: int, size: int) -> tuple[tuple[str, ...], Said]:
+    def _loops(self, count: int, size: int) -> tuple[tuple[str, ...], CommandResult]:
         folder = state_places(self.host).files
         taken = self.host.list("/sys/block")
         plan: list[str] = []
@@ -187,40 +200,40 @@ class Stage:
             taken = [*taken, f"loop{number}"]
             plan += [str(number), f"{folder}/iotrial-{self.token}.img"]
         words = ("sh", "-c", UNLOOP, "iotrial-unloop", *plan)
-        self.journal.owe_made(MadeDebt("command", {"name": "loop devices", **numbered(words)}))
+        self.journal.owe_made(ResourceUndo("command", {"name": "loop devices", **numbered(words)}))
         made = self.witness.do(
             ("sh", "-c", LOOP, "iotrial-loop", folder, str(size), *plan), within=LOOPS_WITHIN
         )
         return tuple(f"/dev/loop{number}" for number in plan[::2]), made
 
-    def given(self, targets: Sequence[Target]) -> tuple[Aim, ...]:
+    def given(self, targets: Sequence[Target]) -> tuple[PreparedTarget, ...]:
         """Devices that were handed over, looked at once more: armed, and in nobody's use.
 
         Raises TargetRefused.
         """
         return tuple(armed(self.host, target) for target in targets)
 
-    def wiped(self, aims: Sequence[Aim]) -> None:
+    def wiped(self, aims: Sequence[PreparedTarget]) -> None:
         """Have what a case leaves on them wiped, as long as it is the same disk."""
         for aim in aims:
             name = f"signatures on {aim.path}"
             words = ("iotrial-wipe", aim.path, *self._witnesses(aim))
             plan = {"name": name, **numbered(("sh", "-c", WIPE, *words))}
-            self.journal.owe_made(MadeDebt("command", plan))
+            self.journal.owe_made(ResourceUndo("command", plan))
 
-    def _witnesses(self, aim: Aim) -> Iterator[str]:
+    def _witnesses(self, aim: PreparedTarget) -> Iterator[str]:
         probes = witness_probes("device", aim.device)
         for probe, answer in zip(
-            probes, self.host.batch([Look(each) for each in probes]), strict=True
+            probes, self.host.batch([Read(each) for each in probes]), strict=True
         ):
             if reads(probe, answer):
                 yield probe.path
                 yield answer.raw.decode("utf-8", "surrogateescape").rstrip("\n")
 
 
-def armed(host: Host, target: Target) -> Aim:
+def armed(host: Host, target: Target) -> PreparedTarget:
     """A device that may be written to.  Raises TargetRefused."""
-    return ready(host, target, Reach(reads=True, writes=True))
+    return ready(host, target, LoadAccess(reads=True, writes=True))
 
 
 # -- set and struck ------------------------------------------------------------------------------
@@ -231,10 +244,10 @@ def open_stages(
     hosts: Sequence[Host],
     *,
     header: Mapping[str, object],
-    evidence: Evidence,
+    evidence: CaseEvidence,
     interruption: Interruption,
     owed: list[str],
-) -> Iterator[tuple[Stage, ...]]:
+) -> Iterator[tuple[CaseStage, ...]]:
     """The stages of a case, one a host; on the way out all that it left is undone, and what could
     not be is in ``owed``.
 
@@ -254,24 +267,24 @@ def _stage(
     host: Host,
     *,
     header: Mapping[str, object],
-    evidence: Evidence,
+    evidence: CaseEvidence,
     interruption: Interruption,
     owed: list[str],
-) -> Iterator[Stage]:
+) -> Iterator[CaseStage]:
     folder, token = journal_folder(host), str(header["token"])
-    sentry = Sentry(host, f"{base_of(host)}/{token}", interruption)
+    sentry = Supervisor(host, f"{base_of(host)}/{token}", interruption)
     with guarded(host, journal_path(folder, token), lock_path(host), lease_of(host, LEASE)):
         boot = boot_id(host)
         journal = open_journal(host, folder, {**header, "boot_id": boot, "at": time.time()})
         host.mark({TOKEN: token})
-        stage = Stage(host, journal, Witness(host, sentry, evidence), boot)
+        stage = CaseStage(host, journal, RecordingHost(host, sentry, evidence), boot)
         try:
             yield stage
         finally:
             owed += struck(stage, evidence)
 
 
-def struck(stage: Stage, evidence: Evidence) -> list[str]:
+def struck(stage: CaseStage, evidence: CaseEvidence) -> list[str]:
     """End what was started, undo what was made, the last first; gives back what could not be."""
     evidence.phase = CLEAN_UP
     stage.witness.calm(CLEANS_WITHIN)
@@ -294,10 +307,10 @@ def struck(stage: Stage, evidence: Evidence) -> list[str]:
     return owed
 
 
-def _paid(stage: Stage) -> list[str]:
+def _paid(stage: CaseStage) -> list[str]:
     """Pay what the case owes, from memory; gives back what could not be, and whether the journal
     was not what was written."""
-    host, journal, payment = stage.witness.as_host(), stage.journal, Payment()
+    host, journal, payment = stage.witness.as_host(), stage.journal, RestoreReport()
     lost = ""
     try:
         journal.check(*stage.host.batch([journal.look]))

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from iotrial_suites.case import Needs, Scene
+from iotrial_suites.case import CaseContext, CaseNeeds
 from iotrial_suites.suites.vocabulary import Doing, expect, read, run, undo, until, write
 
-MDADM = Needs(commands=("mdadm",), modules=("raid1",), devices=2)
+MDADM = CaseNeeds(commands=("mdadm",), modules=("raid1",), devices=2)
 TWO, THREE = 2, 3
 SYNCED = 120.0
 """Seconds in which a small array is in sync, also where processors are emulated."""
@@ -42,7 +42,7 @@ def free_node(hosts: Iterable[int] = (0,)) -> Doing[str]:
 
 
 def create(
-    scene: Scene,
+    scene: CaseContext,
     *options: str,
     devices: int = TWO,
     level: str = "1",
@@ -110,21 +110,21 @@ long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ArrayState:
     """What the kernel says of an array: files of its folder by name, and its part of mdstat."""
 
     files: Mapping[str, str]
     text: str
 
 
-def look(node: str) -> Doing[Seen]:
+def look(node: str) -> Doing[ArrayState]:
     said = yield from run("sh", "-c", _LOOK, "iotrial-look", sysfs(node))
     head, _, rest = said.stdout.partition("\n\n")
     files = dict(line.partition("=")[::2] for line in head.splitlines())
-    return Seen(files, section(rest, node))
+    return ArrayState(files, section(rest, node))
 
 
-def synced(node: str, *, within: float = SYNCED) -> Doing[Seen]:
+def synced(node: str, *, within: float = SYNCED) -> Doing[ArrayState]:
     """Wait until nothing is rebuilt."""
     return (
         yield from until(
@@ -156,7 +156,7 @@ def lacking(node: str, members: int, missing: int) -> Doing[None]:
     expect(signs in seen.text, f"/proc/mdstat is to show {signs}: {seen.text}")
 
 
-def agrees(node: str, seen: Seen | None = None) -> Doing[dict[str, str]]:
+def agrees(node: str, seen: ArrayState | None = None) -> Doing[dict[str, str]]:
     """What ``mdadm --detail`` says, which must be what the kernel says."""
     said = yield from run("mdadm", "--detail", node)
     told = pairs(said.stdout)

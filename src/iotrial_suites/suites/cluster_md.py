@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iotrial_suites.case import MIB, Case, Scene, Script, case
+from iotrial_suites.case import MIB, Case, CaseContext, Script, case
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.arrays import (
     FAILS_A_DISK,
@@ -75,7 +75,7 @@ from iotrial_suites.suites.vocabulary import (
     limit=900,
     source="functional test of 2015, 2.1",
 )
-def create_case(scene: Scene) -> Script:
+def create_case(scene: CaseContext) -> Script:
     """An array with a clustered bitmap is made; mdadm, its members and the kernel agree that it
     is."""
     node = yield from create(scene)
@@ -97,7 +97,7 @@ def create_case(scene: Scene) -> Script:
     limit=900,
     source="functional test of 2015, 2.2",
 )
-def assemble_case(scene: Scene) -> Script:
+def assemble_case(scene: CaseContext) -> Script:
     """Two hosts have the array at once, and each reads what the other writes."""
     node = yield from made_everywhere(scene)
     for on in everywhere(scene):
@@ -125,7 +125,7 @@ ASSEMBLE_ON_THREE = Case(
     limit=900,
     source="functional test of 2015, 2.3, which claims it and prints no resync",
 )
-def mdstat_case(scene: Scene) -> Script:
+def mdstat_case(scene: CaseContext) -> Script:
     """The first resync is shown by the host that does it, and as another's by the other; it
     ends."""
     before = yield from slowed(on=0)
@@ -162,7 +162,7 @@ def mdstat_case(scene: Scene) -> Script:
     limit=1200,
     source="functional test of 2015, 2.4 and 2.5",
 )
-def ocfs2_case(scene: Scene) -> Script:
+def ocfs2_case(scene: CaseContext) -> Script:
     """ocfs2 on the array: two hosts mount it at once, and see each other's files, and leave no
     heartbeat."""
     node = yield from made_everywhere(scene)
@@ -185,7 +185,7 @@ def ocfs2_case(scene: Scene) -> Script:
     limit=1200,
     source="functional test of 2015, 2.4 and 2.5, by the other file system of clusters",
 )
-def gfs2_case(scene: Scene) -> Script:
+def gfs2_case(scene: CaseContext) -> Script:
     """gfs2 on the array: two hosts mount it at once, and see each other's files."""
     name = yield from cluster_name()
     node = yield from made_everywhere(scene)
@@ -206,7 +206,7 @@ _MORE = SLOTS + 2
     limit=900,
     source="functional test of 2015, 2.6",
 )
-def update_nodes_case(scene: Scene) -> Script:
+def update_nodes_case(scene: CaseContext) -> Script:
     """The number of hosts that an array has bitmaps for is changed when it is assembled."""
     node = yield from create(scene)
     yield from whole(node, 2, on=0)
@@ -227,7 +227,7 @@ def update_nodes_case(scene: Scene) -> Script:
     limit=900,
     source="functional test of 2015, 2.7, where the name was not changed",
 )
-def home_cluster_case(scene: Scene) -> Script:
+def home_cluster_case(scene: CaseContext) -> Script:
     """An array is given to another cluster: this one cannot start it any more; and is given
     back."""
     node = yield from create(scene)
@@ -266,7 +266,7 @@ _BITMAP, _CLUSTERED = 0x1, 0x100
     limit=900,
     source="functional test of 2015, 2.8",
 )
-def examine_case(scene: Scene) -> Script:
+def examine_case(scene: CaseContext) -> Script:
     """The superblock of each member says, to every host, that it is clustered, and of which
     cluster."""
     yield from made_everywhere(scene)
@@ -291,14 +291,14 @@ def examine_case(scene: Scene) -> Script:
     limit=900,
     source="functional test of 2015, 2.9",
 )
-def bitmap_case(scene: Scene) -> Script:
+def bitmap_case(scene: CaseContext) -> Script:
     """The bitmap of an array is changed: clustered, none, internal, none, and clustered again."""
     node, written = yield from to_none_again(scene)
     yield from run("mdadm", "--grow", node, "--bitmap=clustered")
     yield from clustered_again(scene, node, written)
 
 
-def to_none_again(scene: Scene) -> Doing[tuple[str, str]]:
+def to_none_again(scene: CaseContext) -> Doing[tuple[str, str]]:
     """From clustered to none, internal and none; the array, and the checksum of what it holds."""
     node = yield from create(scene)
     yield from whole(node, 2, on=0)
@@ -312,7 +312,7 @@ def to_none_again(scene: Scene) -> Doing[tuple[str, str]]:
     return node, written
 
 
-def clustered_again(scene: Scene, node: str, written: str) -> Doing[None]:
+def clustered_again(scene: CaseContext, node: str, written: str) -> Doing[None]:
     """See that it is, whole, and lost nothing."""
     said = yield from detail(node)
     expect("Clustered" in said.get("Intent Bitmap", ""), f"its bitmap: {said.get('Intent Bitmap')}")
@@ -329,7 +329,7 @@ def clustered_again(scene: Scene, node: str, written: str) -> Doing[None]:
     limit=900,
     source="the way round what cluster-md/bitmap fails with under mdadm 4.2",
 )
-def bitmap_by_write_mostly_case(scene: Scene) -> Script:
+def bitmap_by_write_mostly_case(scene: CaseContext) -> Script:
     """The way round what mdadm 4.2 refuses: members are write-mostly while it gets clustered."""
     node, written = yield from to_none_again(scene)
     grow = ("mdadm", "--grow", node, "--bitmap=clustered", f"--nodes={SLOTS}")
@@ -361,7 +361,7 @@ TIMES_RE_ADD_EVERYWHERE = 3
     limit=1800,
     source="functional test of 2015, 2.10, which failed here",
 )
-def re_add_everywhere_case(scene: Scene) -> Script:
+def re_add_everywhere_case(scene: CaseContext) -> Script:
     """Members fail, are removed and come back, time and again, while both hosts have the array.
 
     It is what failed in 2015: `add new device failed … Invalid argument`, `--re-add … not
@@ -383,7 +383,7 @@ def re_add_everywhere_case(scene: Scene) -> Script:
     yield from same_on_members(scene, written, node)
 
 
-def one_round(scene: Scene, node: str, device: str, *, on: int) -> Doing[str]:
+def one_round(scene: CaseContext, node: str, device: str, *, on: int) -> Doing[str]:
     """A member fails on one host, all show it; what it lacks is written; it is back everywhere.
     Gives back the checksum of what was written."""
     yield from fail(node, device, on=on)
@@ -409,7 +409,7 @@ TIMES_RE_ADD_ON_ONE = 3
     limit=1200,
     source="functional test of 2015, 2.10",
 )
-def re_add_on_one_case(scene: Scene) -> Script:
+def re_add_on_one_case(scene: CaseContext) -> Script:
     """Members fail, are removed and come back, while one host of the cluster has the array."""
     node = yield from create(scene)
     yield from whole(node, 2, on=0)
@@ -423,7 +423,7 @@ def re_add_on_one_case(scene: Scene) -> Script:
     LOSING,
     limit=1800,
 )
-def lost_in_resync_case(scene: Scene) -> Script:
+def lost_in_resync_case(scene: CaseContext) -> Script:
     """A host dies while it resyncs the array: the other does what is left of it."""
     # The first resync, all of it still to do, by the host that is to die.
     yield from slowed(on=1)
@@ -466,7 +466,7 @@ done
     LOSING,
     limit=1800,
 )
-def lost_in_writes_case(scene: Scene) -> Script:
+def lost_in_writes_case(scene: CaseContext) -> Script:
     """A host dies while it writes: the other makes its half-written places alike, and goes on."""
     node = yield from made_everywhere(scene)
     written = yield from scribble(node, on=0)
@@ -493,7 +493,7 @@ _LOOK = 'for pid in $(pgrep -f "$1"); do cat "/proc/$pid/stack"; done'
     LOSING,
     limit=1800,
 )
-def lost_in_repair_case(scene: Scene) -> Script:
+def lost_in_repair_case(scene: CaseContext) -> Script:
     """A host dies while it repairs the array: what the other writes meanwhile gets done."""
     node = yield from made_everywhere(scene)
     yield from write(sysfs(node, "sync_speed_max"), "1000", on=1)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from iotrial_suites.case import Needs, Scene
+from iotrial_suites.case import CaseContext, CaseNeeds
 from iotrial_suites.suites.arrays import (
     checksum,
     examined,
@@ -32,7 +32,7 @@ from iotrial_suites.suites.vocabulary import (
     write,
 )
 
-NEEDS = Needs(
+NEEDS = CaseNeeds(
     commands=("mdadm", "corosync-quorumtool", "dlm_tool"),
     modules=("raid1", "md_cluster"),
     devices=2,
@@ -54,12 +54,12 @@ LOST = 120.0
 """Seconds in which a host that died is given up by the cluster."""
 
 
-def everywhere(scene: Scene) -> range:
+def everywhere(scene: CaseContext) -> range:
     """The numbers of all hosts."""
     return range(len(scene.nodes))
 
 
-def quorate(scene: Scene) -> Doing[None]:
+def quorate(scene: CaseContext) -> Doing[None]:
     """See that dlm has met with every host: what no case here can do without."""
     for on in everywhere(scene):
         yield from until(
@@ -81,7 +81,7 @@ def joined(status: str) -> int:
 
 
 def create(
-    scene: Scene,
+    scene: CaseContext,
     *options: str,
     devices: int = 2,
     members: tuple[str, ...] = (),
@@ -116,7 +116,7 @@ def slowed(*, on: int) -> Doing[str]:
 
 
 def assemble(
-    scene: Scene, node: str, *options: str, on: int, devices: int = 2, again: bool = False
+    scene: CaseContext, node: str, *options: str, on: int, devices: int = 2, again: bool = False
 ) -> Doing[None]:
     """Assemble it on a host; ``again`` where that has been done in this case."""
     if not again:
@@ -126,7 +126,7 @@ def assemble(
     yield from writable(node, on=on)
 
 
-def found_again(scene: Scene, node: str, *, on: int) -> Doing[None]:
+def found_again(scene: CaseContext, node: str, *, on: int) -> Doing[None]:
     """Assemble it on a host that was booted meanwhile, where disks may have other names: by the
     UUID on the members.  (``mdadm --detail`` of mdadm 4.2 says none for an array that has just
     lost a host.)"""
@@ -136,7 +136,7 @@ def found_again(scene: Scene, node: str, *, on: int) -> Doing[None]:
     yield from writable(node, on=on)
 
 
-def comes_back(scene: Scene, node: str, sum_: str) -> Doing[None]:
+def comes_back(scene: CaseContext, node: str, sum_: str) -> Doing[None]:
     """Wait for the second host, which was lost; have it find the array again, whole and with what
     was written meanwhile."""
     yield from back(1, within=600)
@@ -162,7 +162,7 @@ def given_up(before: int) -> Doing[None]:
     )
 
 
-def made_everywhere(scene: Scene, *options: str, devices: int = 2) -> Doing[str]:
+def made_everywhere(scene: CaseContext, *options: str, devices: int = 2) -> Doing[str]:
     """A new array that every host has, in sync."""
     node = yield from create(scene, *options, devices=devices)
     for on in everywhere(scene)[1:]:
@@ -233,14 +233,16 @@ def cluster_name(*, on: int = 0) -> Doing[str]:
     return said.stdout.rpartition("=")[2].strip()
 
 
-def same_everywhere(scene: Scene, node: str, sum_: str, when: str, *, at: int = 0) -> Doing[None]:
+def same_everywhere(
+    scene: CaseContext, node: str, sum_: str, when: str, *, at: int = 0
+) -> Doing[None]:
     """See that every host reads what was written."""
     for on in everywhere(scene):
         now = yield from checksum(node, on=on, at=at)
         expect(now == sum_, f"{scene.nodes[on].name} reads other bytes of {node} {when}")
 
 
-def same_on_members(scene: Scene, sum_: str, node: str, *, devices: int = 2) -> Doing[None]:
+def same_on_members(scene: CaseContext, sum_: str, node: str, *, devices: int = 2) -> Doing[None]:
     """See that each member alone holds the beginning of the array: its data, where it lies."""
     for device in scene.devices[:devices]:
         offset = (yield from examined(device)).get("Data Offset", "").split()

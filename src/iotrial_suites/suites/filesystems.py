@@ -22,7 +22,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 
-from iotrial_suites.case import MIB, Failed, Needs, NotHere, Scene
+from iotrial_suites.case import MIB, CaseContext, CaseFailed, CaseNeeds, CaseNotRun
 from iotrial_suites.suites.vocabulary import (
     Doing,
     expect,
@@ -153,7 +153,7 @@ def inlined(point: str) -> Doing[None]:
 
 # -- of several hosts -----------------------------------------------------------------------------
 
-NEEDS = Needs(commands=("flock",), hosts=2, devices=1, size=128 * MIB, shared=True)
+NEEDS = CaseNeeds(commands=("flock",), hosts=2, devices=1, size=128 * MIB, shared=True)
 COUNT = 30
 """Files and lines of each host."""
 SLOW = 240.0
@@ -210,11 +210,11 @@ that would have the host look how long the file is."""
 _TURN = len("turn 00000\n")
 
 
-def needs(*commands: str, module: str) -> Needs:
+def needs(*commands: str, module: str) -> CaseNeeds:
     return replace(NEEDS, commands=(*NEEDS.commands, *commands), modules=(module,))
 
 
-def mounted(scene: Scene, type: str) -> Doing[tuple[str, ...]]:  # noqa: A002 (as mount -t)
+def mounted(scene: CaseContext, type: str) -> Doing[tuple[str, ...]]:  # noqa: A002 (as mount -t)
     """Mount it on every host; gives back the folder of each."""
     points = []
     for on, node in enumerate(scene.nodes):
@@ -222,7 +222,7 @@ def mounted(scene: Scene, type: str) -> Doing[tuple[str, ...]]:  # noqa: A002 (a
     return tuple(points)
 
 
-def worked(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
+def worked(scene: CaseContext, points: tuple[str, ...]) -> Doing[None]:
     """Have all hosts work at once, to their end."""
     yield from run("mkdir", f"{points[0]}/all")
     under_way = []
@@ -233,7 +233,9 @@ def worked(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
         yield from join(each, within=SLOW)
 
 
-def looked(scene: Scene, points: tuple[str, ...], when: str, *, hosts: int = 0) -> Doing[None]:
+def looked(
+    scene: CaseContext, points: tuple[str, ...], when: str, *, hosts: int = 0
+) -> Doing[None]:
     """See that each host (or the first so many) has every byte that all have written."""
     many = len(scene.nodes)
     for on in range(hosts or many):
@@ -255,7 +257,7 @@ def looked(scene: Scene, points: tuple[str, ...], when: str, *, hosts: int = 0) 
         expect(sum_.strip() == files_of(many), f"{name} finds other bytes in files {when}")
 
 
-def in_turn(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
+def in_turn(scene: CaseContext, points: tuple[str, ...]) -> Doing[None]:
     """Have the hosts append lines to one file in turn, each when that before is written; see that
     each line was written behind the one before, and that every host finds them all."""
     many = len(scene.nodes)
@@ -274,7 +276,7 @@ def in_turn(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
     if over:
         first = over[0]
         yield from note(f"the turns ended at byte {[ends[turn] for turn in range(TURNS)]}")
-        raise Failed(
+        raise CaseFailed(
             f"{len(over)} of {TURNS} lines, appended in turn, came over what another host had "
             f"appended: {scene.nodes[first % many].name} wrote turn {first} up to byte "
             f"{ends[first]}, where the file had {first * _TURN} before"
@@ -310,7 +312,7 @@ def _sum(words: list[str]) -> str:
     return hashlib.sha256("".join(words).encode()).hexdigest()
 
 
-def unmounted(scene: Scene, points: tuple[str, ...]) -> Doing[None]:
+def unmounted(scene: CaseContext, points: tuple[str, ...]) -> Doing[None]:
     """Unmount it everywhere, the first host last."""
     for on in reversed(range(len(scene.nodes))):
         yield from run("umount", points[on], on=on, within=SLOW)
@@ -332,12 +334,12 @@ done
 """Argument: the folder of a heartbeat, which is given time to go by itself."""
 
 
-def made(scene: Scene, device: str) -> Doing[str]:
+def made(scene: CaseContext, device: str) -> Doing[str]:
     """ocfs2 on a device, for all hosts; gives back the folder of its heartbeat, which is owed to
     end on each."""
     said = yield from run("ls", CLUSTERS, exits=None)
     if not said.stdout.split():
-        raise NotHere("O2CB has no cluster: /etc/ocfs2/cluster.conf, o2cb register-cluster")
+        raise CaseNotRun("O2CB has no cluster: /etc/ocfs2/cluster.conf, o2cb register-cluster")
     name = said.stdout.split()[0]
     yield from run(
         "mkfs.ocfs2", "-q", "-F", "-N", str(len(scene.nodes)), "--cluster-stack=o2cb",
@@ -352,14 +354,14 @@ def made(scene: Scene, device: str) -> Doing[str]:
     return heart
 
 
-def beating(scene: Scene, heart: str) -> Doing[None]:
+def beating(scene: CaseContext, heart: str) -> Doing[None]:
     """See that every host, all of which have it mounted, has its heartbeat."""
     for on, node in enumerate(scene.nodes):
         said = yield from run("test", "-d", heart, on=on, exits=None)
         expect(said.exit == 0, f"{node.name} has it mounted without a heartbeat")
 
 
-def still(scene: Scene, heart: str) -> Doing[None]:
+def still(scene: CaseContext, heart: str) -> Doing[None]:
     """See that no host, none of which has it mounted any more, has left its heartbeat."""
     for on, node in enumerate(scene.nodes):
         yield from until(

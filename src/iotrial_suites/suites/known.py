@@ -12,30 +12,30 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from iotrial_suites.case import Case, Known, Machine, Suite, numbers
+from iotrial_suites.case import Case, HostVersions, KnownFailure, Suite, numbers
 from iotrial_suites.suites import suites
 
 
 @cache
-def known() -> tuple[Known, ...]:
+def known() -> tuple[KnownFailure, ...]:
     """All of them."""
     return _table("known")
 
 
 @cache
-def false_alarms() -> tuple[Known, ...]:
+def false_alarms() -> tuple[KnownFailure, ...]:
     """Lines of kernels' logs that look like trouble and are none."""
     return _table("false_alarm")
 
 
-def _table(name: str) -> tuple[Known, ...]:
+def _table(name: str) -> tuple[KnownFailure, ...]:
     text = files(__package__).joinpath("known.toml").read_text("utf-8")
     return tuple(_known(row) for row in tomllib.loads(text).get(name, ()))
 
 
-def _known(row: Mapping[str, Any]) -> Known:
+def _known(row: Mapping[str, Any]) -> KnownFailure:
     bounds = {name: _version(row[name]) for name in ("since", "until") if name in row}
-    return Known(**{"case": "", **row, **bounds})
+    return KnownFailure(**{"case": "", **row, **bounds})
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -43,8 +43,8 @@ def _version(text: str) -> tuple[int, ...]:
 
 
 def known_here(
-    machines: Sequence[Machine], rows: Sequence[Known] | None = None
-) -> dict[str, Known]:
+    machines: Sequence[HostVersions], rows: Sequence[KnownFailure] | None = None
+) -> dict[str, KnownFailure]:
     """By case, those that hold on any of these machines."""
     return {
         row.case: row
@@ -53,7 +53,7 @@ def known_here(
     }
 
 
-def _of(machine: Machine, tool: str) -> tuple[int, ...]:
+def _of(machine: HostVersions, tool: str) -> tuple[int, ...]:
     return numbers(machine.tools.get(tool, "") if tool else machine.kernel)
 
 
@@ -80,7 +80,7 @@ def _row(case: Case) -> str:
     return f"| `{case.name}` | {_plain(case.title)} | {_plain(needs)} |\n"
 
 
-def _known_failures(rows: tuple[Known, ...]) -> str:
+def _known_failures(rows: tuple[KnownFailure, ...]) -> str:
     if not rows:
         return "## Known failures\n\nNone.\n"
     lines = "".join(
@@ -90,7 +90,7 @@ def _known_failures(rows: tuple[Known, ...]) -> str:
     return f"## Known failures\n\n{lines}"
 
 
-def _versions(row: Known) -> str:
+def _versions(row: KnownFailure) -> str:
     words = [row.tool or "Linux"]
     words += [f"from {'.'.join(map(str, row.since))} on"] if row.since else []
     words += [f"before {'.'.join(map(str, row.until))}"] if row.until else []

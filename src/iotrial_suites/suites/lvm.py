@@ -10,28 +10,30 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iotrial_suites.case import MIB, Needs, Scene, Script, case
+from iotrial_suites.case import MIB, CaseContext, CaseNeeds, Script, case
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.arrays import SYNCED, THREE, TWO, checksum, scribble
 from iotrial_suites.suites.vocabulary import Doing, expect, run, undo, until
 
-LVM = Needs(commands=("lvm", "dmsetup"), modules=("dm_mod", "dm_raid"), devices=TWO, size=64 * MIB)
+LVM = CaseNeeds(
+    commands=("lvm", "dmsetup"), modules=("dm_mod", "dm_raid"), devices=TWO, size=64 * MIB
+)
 
 
-def config(scene: Scene) -> str:
+def config(scene: CaseContext) -> str:
     """LVM sees our devices, and none else."""
     ours = ",".join(f'"a|^{device}$|"' for device in scene.devices)
     return f'--config=devices{{ use_devicesfile=0 global_filter=[{ours},"r|.*|"] scan_lvs=0 }}'
 
 
-def lvm(scene: Scene, *words: str, exits: tuple[int, ...] | None = (0,)) -> Doing[str]:
+def lvm(scene: CaseContext, *words: str, exits: tuple[int, ...] | None = (0,)) -> Doing[str]:
     """Run one of LVM's commands on our devices; gives back what it printed."""
     verb, *rest = words
     said = yield from run("lvm", verb, config(scene), *rest, exits=exits)
     return said.stdout
 
 
-def group(scene: Scene) -> Doing[str]:
+def group(scene: CaseContext) -> Doing[str]:
     """A volume group of all scratch devices; gives back its name."""
     name = scene.name("vg")
     for device in scene.devices:
@@ -51,7 +53,7 @@ def mapped(vg: str, lv: str) -> str:
     return f"{vg.replace('-', '--')}-{lv.replace('-', '--')}"
 
 
-def report(scene: Scene, vg: str, lv: str, field: str) -> Doing[str]:
+def report(scene: CaseContext, vg: str, lv: str, field: str) -> Doing[str]:
     """One field of a volume."""
     said = yield from lvm(scene, "lvs", "-a", "--noheadings", "-o", field, f"{vg}/{lv}")
     return said.strip()
@@ -62,7 +64,7 @@ def status(vg: str, lv: str) -> Doing[str]:
     return (yield from run("dmsetup", "status", mapped(vg, lv))).stdout.strip()
 
 
-def in_sync(scene: Scene, vg: str, lv: str) -> Doing[None]:
+def in_sync(scene: CaseContext, vg: str, lv: str) -> Doing[None]:
     """Wait until all of a mirror is in sync: to the kernel, and to LVM."""
     yield from until(
         lambda: status(vg, lv),
@@ -109,7 +111,7 @@ def kept(vg: str, lv: str, sum_: str, when: str) -> Doing[None]:
     "A mirror (dm-mirror) gets in sync, becomes linear and a mirror again",
     replace(LVM, modules=("dm_mod", "dm_mirror")),
 )
-def mirror_case(scene: Scene) -> Script:
+def mirror_case(scene: CaseContext) -> Script:
     """An old-style mirror (dm-mirror): made with its log in memory, in sync, and turned into one
     leg.
 
@@ -142,7 +144,7 @@ def mirror_case(scene: Scene) -> Script:
     "A RAID1 volume gets in sync, and a check finds no difference",
     LVM,
 )
-def raid1_case(scene: Scene) -> Script:
+def raid1_case(scene: CaseContext) -> Script:
     """A RAID1 volume (dm-raid): made, in sync, scrubbed, a leg refreshed."""
     vg = yield from group(scene)
     yield from lvm(
@@ -169,7 +171,7 @@ def raid1_case(scene: Scene) -> Script:
     "A RAID1 volume takes a third leg and gives up its first",
     replace(LVM, devices=THREE),
 )
-def raid1_legs_case(scene: Scene) -> Script:
+def raid1_legs_case(scene: CaseContext) -> Script:
     """A leg of a RAID1 volume is moved to another device: split off by number, and made anew."""
     first, second, third = scene.devices[:3]
     vg = yield from group(scene)
@@ -193,7 +195,7 @@ def raid1_legs_case(scene: Scene) -> Script:
     "A snapshot keeps what was, and gives it back when merged",
     replace(LVM, modules=("dm_mod", "dm_snapshot"), commands=("lvm", "dmsetup", "blockdev")),
 )
-def snapshot_case(scene: Scene) -> Script:
+def snapshot_case(scene: CaseContext) -> Script:
     """A snapshot keeps what was there while the volume changes, and gives it back when it is
     merged."""
     vg = yield from group(scene)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iotrial_suites.case import Node, Scene, Script, case
+from iotrial_suites.case import CaseContext, CaseHost, Script, case
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.arrays import (
     FAILS_A_DISK,
@@ -51,7 +51,7 @@ from iotrial_suites.suites.vocabulary import (
     "A mirror is made, gets in sync and keeps what is written",
     MDADM,
 )
-def create_case(scene: Scene) -> Script:
+def create_case(scene: CaseContext) -> Script:
     """A mirror is made; mdadm and the kernel agree on what it is, and it keeps what is written."""
     node = yield from create(scene)
     written = yield from scribble(node)
@@ -64,7 +64,7 @@ def create_case(scene: Scene) -> Script:
     "A stopped array is assembled from its members, unchanged",
     MDADM,
 )
-def assemble_case(scene: Scene) -> Script:
+def assemble_case(scene: CaseContext) -> Script:
     """A stopped array is put together again from its members, the same as before."""
     node = yield from create(scene)
     written = yield from scribble(node)
@@ -86,7 +86,7 @@ TIMES_REASSEMBLE_BY_UUID = 3
     "A stopped array is found by its UUID, again and again",
     MDADM,
 )
-def reassemble_by_uuid_case(scene: Scene) -> Script:
+def reassemble_by_uuid_case(scene: CaseContext) -> Script:
     """An array is found by its UUID among all devices, and put together again, several times."""
     node = yield from create(scene)
     written = yield from scribble(node)
@@ -109,7 +109,7 @@ _SHARE = re.compile(r"resync = *([0-9.]+)%")
     "/proc/mdstat shows a resync as it goes on, and its end",
     MDADM,
 )
-def mdstat_case(scene: Scene) -> Script:
+def mdstat_case(scene: CaseContext) -> Script:
     """/proc/mdstat tells of a resync while it goes on, and of its end."""
     node = yield from create(scene)
     yield from whole(node, TWO)
@@ -135,7 +135,7 @@ def mdstat_case(scene: Scene) -> Script:
     "Each member's superblock says which array it belongs to",
     MDADM,
 )
-def examine_case(scene: Scene) -> Script:
+def examine_case(scene: CaseContext) -> Script:
     """Each member says itself which array it belongs to."""
     node = yield from create(scene)
     yield from whole(node, TWO)
@@ -161,7 +161,7 @@ def examine_case(scene: Scene) -> Script:
     "mdadm --detail, --export and --scan tell what the kernel has",
     MDADM,
 )
-def detail_case(scene: Scene) -> Script:
+def detail_case(scene: CaseContext) -> Script:
     """What mdadm tells of an array, in all its forms, is what the kernel has."""
     node = yield from create(scene)
     yield from whole(node, TWO)
@@ -196,7 +196,7 @@ done
     "A file system on it is made, written, mounted again and sound",
     replace(MDADM, commands=("mdadm", "mkfs.ext4", "e2fsck", "find")),
 )
-def filesystem_case(scene: Scene) -> Script:
+def filesystem_case(scene: CaseContext) -> Script:
     """A file system on an array: made, written, unmounted, mounted again, and nothing is lost."""
     node = yield from create(scene)
     yield from run("mkfs.ext4", "-q", "-F", node)
@@ -221,7 +221,7 @@ def filesystem_case(scene: Scene) -> Script:
     replace(MDADM, devices=THREE),
     announces=FAILS_A_DISK,
 )
-def grow_devices_case(scene: Scene) -> Script:
+def grow_devices_case(scene: CaseContext) -> Script:
     """A mirror of two grows to three, and shrinks to two again, with all it holds."""
     third = scene.devices[2]
     node = yield from create(scene)
@@ -243,7 +243,7 @@ def grow_devices_case(scene: Scene) -> Script:
     "The bitmap goes and comes back (none, internal) in use",
     MDADM,
 )
-def grow_bitmap_case(scene: Scene) -> Script:
+def grow_bitmap_case(scene: CaseContext) -> Script:
     """The bitmap of an array is taken away and given back while it is in use."""
     node = yield from create(scene, "--bitmap=internal")
     written = yield from scribble(node)
@@ -270,7 +270,7 @@ TIMES_FAIL_AND_RE_ADD = 3
     MDADM,
     announces=FAILS_A_DISK,
 )
-def fail_and_re_add_case(scene: Scene) -> Script:
+def fail_and_re_add_case(scene: CaseContext) -> Script:
     """A member fails, is removed, and comes back: by its bitmap, and from nothing."""
     first, second = scene.devices[:2]
     node = yield from create(scene, "--bitmap=internal")
@@ -302,7 +302,7 @@ def fail_and_re_add_case(scene: Scene) -> Script:
     replace(MDADM, devices=THREE),
     announces=FAILS_A_DISK,
 )
-def spare_case(scene: Scene) -> Script:
+def spare_case(scene: CaseContext) -> Script:
     """A spare takes the place of a member that fails, by itself."""
     first, second, spare = scene.devices[:3]
     node = yield from create(scene, "--spare-devices=1", members=scene.devices)
@@ -324,7 +324,7 @@ def spare_case(scene: Scene) -> Script:
     replace(MDADM, devices=THREE),
     announces=FAILS_A_DISK,
 )
-def replace_case(scene: Scene) -> Script:
+def replace_case(scene: CaseContext) -> Script:
     """A member is replaced by another while it is still there: redundancy is never lost."""
     old, other, new = scene.devices[:3]
     node = yield from create(scene)
@@ -357,7 +357,7 @@ def replace_case(scene: Scene) -> Script:
     "An array starts without a member, and takes it back",
     MDADM,
 )
-def degraded_start_case(scene: Scene) -> Script:
+def degraded_start_case(scene: CaseContext) -> Script:
     """An array is started without one of its members, works, and takes the member back."""
     first, second = scene.devices[:2]
     node = yield from create(scene)
@@ -384,7 +384,7 @@ _SECTORS = 64
     "A write-mostly member is written and not read",
     MDADM,
 )
-def write_mostly_case(scene: Scene) -> Script:
+def write_mostly_case(scene: CaseContext) -> Script:
     """A member that is write-mostly is written, and not read."""
     fast, slow = scene.devices[:2]
     node = yield from create(scene, members=(fast, "--write-mostly", slow))
@@ -423,7 +423,7 @@ _GLOBAL = ("dev.raid.speed_limit_max", "dev.raid.speed_limit_min")
     "A resync keeps to the limits of the array and of the machine",
     replace(MDADM, commands=("mdadm", "sysctl"), size=128 * 2**20),
 )
-def resync_limits_case(scene: Scene) -> Script:
+def resync_limits_case(scene: CaseContext) -> Script:
     """A resync keeps to its limits, those of the machine and those of the array."""
     node = yield from create(scene)
     yield from whole(node, TWO)
@@ -470,7 +470,7 @@ _CHANGED = 128
     "A check finds where members differ; a repair mends it",
     MDADM,
 )
-def mismatch_case(scene: Scene) -> Script:
+def mismatch_case(scene: CaseContext) -> Script:
     """A check finds where members differ, and repair makes them alike."""
     device = scene.devices[1]
     node = yield from create(scene)
@@ -524,7 +524,7 @@ _ERRORS = (
     replace(MDADM, commands=("mdadm", "dmsetup"), modules=("raid1", "dm_mod")),
     announces=_ERRORS,
 )
-def bad_blocks_case(scene: Scene) -> Script:
+def bad_blocks_case(scene: CaseContext) -> Script:
     """What cannot be read of a member is read from the other; what cannot be written is remembered.
 
     Nobody above the array sees any of it.
@@ -532,7 +532,7 @@ def bad_blocks_case(scene: Scene) -> Script:
     good, weak = scene.devices[:2]
     name = scene.name("weak")
     mapped = yield from _mapped(name, weak)
-    pair = replace(scene, nodes=(Node("", scene.nodes[0].kernel, (good, mapped)),))
+    pair = replace(scene, nodes=(CaseHost("", scene.nodes[0].kernel, (good, mapped)),))
     node = yield from create(pair)
     written = yield from scribble(node, _MIB_BAD_BLOCKS)
     yield from whole(node, TWO)

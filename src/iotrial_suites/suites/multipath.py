@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from iotrial_suites.case import NotHere, Scene, Script, case
+from iotrial_suites.case import CaseContext, CaseNotRun, Script, case
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.paths import (
     LOSES_PATHS,
     NEEDS,
-    Map,
+    MultipathMap,
     carries,
     done,
     features,
@@ -49,7 +49,7 @@ from iotrial_suites.suites.vocabulary import (
     announces=LOSES_PATHS,
     limit=900,
 )
-def path_loss_case(scene: Scene) -> Script:
+def path_loss_case(scene: CaseContext) -> Script:
     """A path is lost under load: the kernel fails it, the others carry on, and no byte is wrong."""
     there = yield from mapped(scene)
     lost, *others = there.paths
@@ -70,7 +70,7 @@ def path_loss_case(scene: Scene) -> Script:
     announces=LOSES_PATHS,
     limit=900,
 )
-def path_return_case(scene: Scene) -> Script:
+def path_return_case(scene: CaseContext) -> Script:
     """A path that was lost is back: it is used again, by itself, under load."""
     there = yield from mapped(scene)
     load = yield from begin(scene, f"--filename={there.node}")
@@ -99,7 +99,7 @@ cat "/sys/class/iscsi_connection/connection${session##*/session}:0/persistent_ad
     announces=LOSES_PATHS,
     limit=900,
 )
-def portal_loss_case(scene: Scene) -> Script:
+def portal_loss_case(scene: CaseContext) -> Script:
     """The portal of one path of iSCSI goes down at the target, under load, and comes back."""
     there = yield from mapped(scene)
     interface = yield from _interface(there)
@@ -116,19 +116,19 @@ def portal_loss_case(scene: Scene) -> Script:
     yield from end(load)
 
 
-def _interface(there: Map) -> Doing[str]:
+def _interface(there: MultipathMap) -> Doing[str]:
     """The target's, behind the first path.  Raises NotHere where that is not on the second
     host."""
     said = yield from run("sh", "-c", _PORTAL, "iotrial-portal", there.paths[0], exits=None)
     address = said.stdout.strip()
     if not address:
-        raise NotHere(f"{there.paths[0]} is not reached by iSCSI")
+        raise CaseNotRun(f"{there.paths[0]} is not reached by iSCSI")
     listed = yield from run("ip", "-o", "-4", "address", "show", on=1)
     for line in listed.stdout.splitlines():
         words = line.split()
         if words[3].partition("/")[0] == address:
             return words[1]
-    raise NotHere(f"the second host has not the address {address} of the target")
+    raise CaseNotRun(f"the second host has not the address {address} of the target")
 
 
 _QUEUES = "queue_if_no_path"
@@ -151,11 +151,11 @@ _SUMS = 'sha256sum <"$2" && dd if="$1" bs=64k count=1 iflag=direct status=none |
     announces=(*LOSES_PATHS, r"I/O error, dev dm-", r"Buffer I/O error on dev dm-"),
     limit=900,
 )
-def all_paths_down_case(scene: Scene) -> Script:
+def all_paths_down_case(scene: CaseContext) -> Script:
     """All paths are lost: where the map queues, I/O waits and ends well; where not, it fails."""
     there = yield from mapped(scene)
     if _QUEUES not in features((yield from table(there))):
-        raise NotHere(f"{there.name} does not queue: no_path_retry is to be queue, for one")
+        raise CaseNotRun(f"{there.name} does not queue: no_path_retry is to be queue, for one")
     copy = f"/run/{scene.name('bytes')}"
     write = ("sh", "-c", _WRITE, "iotrial-write", there.node, copy)
     yield from undo("rm", "-f", copy, f"{copy}.status")
@@ -183,7 +183,7 @@ def all_paths_down_case(scene: Scene) -> Script:
     yield from run(*write, within=90)
 
 
-def _queueing(there: Map, *, so: bool) -> Doing[None]:
+def _queueing(there: MultipathMap, *, so: bool) -> Doing[None]:
     """Wait until the kernel queues for it, or does not."""
     yield from until(
         lambda: table(there),
@@ -193,14 +193,14 @@ def _queueing(there: Map, *, so: bool) -> Doing[None]:
     )
 
 
-def _gone(there: Map) -> Doing[None]:
+def _gone(there: MultipathMap) -> Doing[None]:
     for path in there.paths:
         yield from offline(path)
     for path in there.paths:
         yield from noticed(there, path, "F")
 
 
-def _back(there: Map) -> Doing[None]:
+def _back(there: MultipathMap) -> Doing[None]:
     for path in there.paths:
         yield from online(path)
     for path in there.paths:
@@ -221,7 +221,7 @@ SELECTORS = {
     NEEDS,
     limit=900,
 )
-def selector_under_load_case(scene: Scene) -> Script:
+def selector_under_load_case(scene: CaseContext) -> Script:
     """The path selector of a map is changed under load, to every one there is, and back."""
     there = yield from mapped(scene)
     before = yield from table(there)

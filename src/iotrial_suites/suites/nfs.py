@@ -14,7 +14,7 @@ import re
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Interface
 
-from iotrial_suites.case import Needs, NotHere, Scene, Script, case
+from iotrial_suites.case import CaseContext, CaseNeeds, CaseNotRun, Script, case
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.vocabulary import (
     Doing,
@@ -31,7 +31,7 @@ from iotrial_suites.suites.vocabulary import (
 )
 
 SERVER, CLIENT = 0, 1
-NEEDS = Needs(commands=("mount", "ss", "exportfs", "mount.nfs"), hosts=2)
+NEEDS = CaseNeeds(commands=("mount", "ss", "exportfs", "mount.nfs"), hosts=2)
 _THREADS = "/proc/fs/nfsd/threads"
 _OPTIONS = "rw,sync,no_root_squash,no_subtree_check"
 PORT = 2049
@@ -41,7 +41,7 @@ _EXPORT = 'mkdir -p /etc/exports.d && printf "%s\\n" "$2" >"$1" && exportfs -r'
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class _Export:
     """``address`` of the server, and the ``folder`` that it exports to the client."""
 
     address: str
@@ -52,11 +52,11 @@ class Export:
         return f"{self.address}:{self.folder}"
 
 
-def exported(scene: Scene) -> Doing[Export]:
+def exported(scene: CaseContext) -> Doing[_Export]:
     """A new folder of the first host, exported to the second.  Raises NotHere where that serves
     nothing, or they have no network in common."""
     if not (yield from threads()):
-        raise NotHere(f"no NFS server runs on {scene.nodes[SERVER].name}")
+        raise CaseNotRun(f"no NFS server runs on {scene.nodes[SERVER].name}")
     here, there = yield from common(scene)
     folder = f"/srv/{scene.name('nfs')}"
     yield from undo("rm", "-rf", "--one-file-system", folder, on=SERVER)
@@ -66,7 +66,7 @@ def exported(scene: Scene) -> Doing[Export]:
     yield from undo("sh", "-c", 'rm -f "$1" && exportfs -r', "iotrial-export", file, on=SERVER)
     line = f"{folder} {here}({_OPTIONS})"
     yield from run("sh", "-c", _EXPORT, "iotrial-export", file, line, on=SERVER)
-    return Export(there, folder)
+    return _Export(there, folder)
 
 
 def threads() -> Doing[int]:
@@ -75,7 +75,7 @@ def threads() -> Doing[int]:
     return int(said.stdout or "0") if said.exit == 0 else 0
 
 
-def common(scene: Scene) -> Doing[tuple[str, str]]:
+def common(scene: CaseContext) -> Doing[tuple[str, str]]:
     """The addresses of client and server in a network that both are in.  Raises NotHere."""
     mine = networks((yield from run("ip", "-o", "-4", "address", on=CLIENT)).stdout)
     other = networks((yield from run("ip", "-o", "-4", "address", on=SERVER)).stdout)
@@ -83,7 +83,7 @@ def common(scene: Scene) -> Doing[tuple[str, str]]:
         if network in other and other[network] != address:
             return address, other[network]
     names = " and ".join(node.name for node in scene.nodes)
-    raise NotHere(f"{names} are in no network together")
+    raise CaseNotRun(f"{names} are in no network together")
 
 
 def networks(text: str) -> dict[str, str]:
@@ -97,7 +97,7 @@ def networks(text: str) -> dict[str, str]:
     return {str(each.network): str(each.ip) for each in found}
 
 
-def mounted(there: Export, options: str) -> Doing[str]:
+def mounted(there: _Export, options: str) -> Doing[str]:
     """Mount it on the client; gives back the folder."""
     return (yield from mount(there.source, "nfs", options, on=CLIENT))
 
@@ -119,7 +119,7 @@ def options_of(mounts: str, point: str) -> dict[str, str]:
     return {name: value for name, _, value in pairs}
 
 
-def connections(there: Export) -> Doing[int]:
+def connections(there: _Export) -> Doing[int]:
     """How many TCP connections the client has to the server."""
     address = f"{there.address}:{PORT}"
     said = yield from run("ss", "-Htn", "state", "established", "dst", address, on=CLIENT)
@@ -163,7 +163,7 @@ exit "$status"
 requests as the size of one makes necessary."""
 
 
-def filled(scene: Scene, path: str) -> Doing[str]:
+def filled(scene: CaseContext, path: str) -> Doing[str]:
     """Write a file of a MiB of random bytes on the client; gives back their checksum."""
     argv = ("sh", "-c", _FILL, "iotrial-fill", path, f"/run/{scene.name('bytes')}")
     return (yield from run(*argv, on=CLIENT)).stdout.split()[0]
@@ -187,7 +187,7 @@ def on_server(path: str) -> Doing[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NFSMountOptions:
     """A version, the size of a read and a write, and a number of connections."""
 
     version: str
@@ -202,11 +202,11 @@ class Asked:
 
 
 ALL = (
-    Asked("3", 8192),
-    Asked("3", 1048576),
-    Asked("4.1", 65536),
-    Asked("4.2", 8192, 4),
-    Asked("4.2", 1048576),
+    NFSMountOptions("3", 8192),
+    NFSMountOptions("3", 1048576),
+    NFSMountOptions("4.1", 65536),
+    NFSMountOptions("4.2", 8192, 4),
+    NFSMountOptions("4.2", 1048576),
 )
 
 
@@ -216,7 +216,7 @@ ALL = (
     NEEDS,
     limit=900,
 )
-def options_case(scene: Scene) -> Script:
+def options_case(scene: CaseContext) -> Script:
     """Mount options are negotiated: in force is what was asked for, or the most that the server
     takes.
 
@@ -229,7 +229,9 @@ def options_case(scene: Scene) -> Script:
         yield from _one(scene, there, asked, most, f"file-{number}")
 
 
-def _one(scene: Scene, there: Export, asked: Asked, most: int, name: str) -> Doing[None]:
+def _one(
+    scene: CaseContext, there: _Export, asked: NFSMountOptions, most: int, name: str
+) -> Doing[None]:
     words, size = asked.options, min(asked.size, most)
     point = yield from mounted(there, words)
     found = yield from negotiated(point)
@@ -276,7 +278,7 @@ _UNIT = "nfs-server.service"
     announces=(r"nfs: server .* not responding", r"nfs: server .* OK"),
     limit=1200,
 )
-def server_restart_case(scene: Scene) -> Script:
+def server_restart_case(scene: CaseContext) -> Script:
     """The server stops and starts again under load: the client waits, goes on, and no byte is
     wrong."""
     there = yield from exported(scene)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from iotrial_suites.case import MIB, Failed, Needs, NotHere, Scene
+from iotrial_suites.case import MIB, CaseContext, CaseFailed, CaseNeeds, CaseNotRun
 from iotrial_suites.suites.vocabulary import Doing, read, run, undo, until, write
 
-NEEDS = Needs(
+NEEDS = CaseNeeds(
     commands=("dmsetup", "multipathd", "fio"),
     modules=("dm_multipath",),
     devices=1,
@@ -41,7 +41,7 @@ service-time its share."""
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class MultipathMap:
     """A multipath map: its node, its name for dmsetup, the kernel's names of its paths."""
 
     node: str
@@ -49,18 +49,18 @@ class Map:
     paths: tuple[str, ...]
 
 
-def mapped(scene: Scene) -> Doing[Map]:
+def mapped(scene: CaseContext) -> Doing[MultipathMap]:
     """The map that was handed over.  Raises NotHere where it is none, or has one path only."""
     node = scene.devices[0]
     folder = f"/sys/block/{node.removeprefix('/dev/')}"
     said = yield from run("cat", f"{folder}/dm/uuid", exits=None)
     if not said.stdout.startswith("mpath-"):
-        raise NotHere(f"{node} is no map of dm-multipath: give one with --devices mpath-WWID")
+        raise CaseNotRun(f"{node} is no map of dm-multipath: give one with --devices mpath-WWID")
     name = yield from read(f"{folder}/dm/name")
     listed = yield from run("ls", f"{folder}/slaves")
-    there = Map(node, name, tuple(listed.stdout.split()))
+    there = MultipathMap(node, name, tuple(listed.stdout.split()))
     if len(there.paths) < _TWO:
-        raise NotHere(f"{name} has one path only")
+        raise CaseNotRun(f"{name} has one path only")
     yield from until(
         lambda: states(there),
         lambda found: set(found.values()) == {"A"},
@@ -81,7 +81,7 @@ done
 """Arguments: a map, its paths.  One command, as each takes long where processors are emulated."""
 
 
-def states(there: Map) -> Doing[dict[str, str]]:
+def states(there: MultipathMap) -> Doing[dict[str, str]]:
     """``A`` (active) or ``F`` (failed) for each path, by its name."""
     said = yield from run("sh", "-c", _LOOK, "iotrial-states", there.name, *there.paths)
     status, _, rest = said.stdout.partition("\n")
@@ -109,7 +109,7 @@ def online(path: str) -> Doing[None]:
     yield from write(f"/sys/block/{path}/device/state", "running\n")
 
 
-def noticed(there: Map, path: str, state: str) -> Doing[None]:
+def noticed(there: MultipathMap, path: str, state: str) -> Doing[None]:
     """Wait until the kernel has a path as ``A`` or ``F``."""
     yield from until(
         lambda: states(there),
@@ -137,7 +137,7 @@ def spared(path: str, since: int) -> Doing[None]:
     """See that a path that is lost is left alone since it had done so many requests."""
     now = (yield from done(path))[path]
     if now - since >= _FEW:
-        raise Failed(f"{now - since} requests went over {path}, which was lost")
+        raise CaseFailed(f"{now - since} requests went over {path}, which was lost")
 
 
 def carries(*paths: str) -> Doing[None]:
@@ -192,7 +192,7 @@ def with_selector(table: str, selector: str) -> str:
     return " ".join(head)
 
 
-def table(there: Map) -> Doing[str]:
+def table(there: MultipathMap) -> Doing[str]:
     return (yield from run("dmsetup", "table", there.name)).stdout.strip()
 
 
@@ -200,9 +200,9 @@ _LOAD = 'dmsetup reload "$1" --table "$2" && dmsetup resume "$1"'
 """Arguments: map, table.  What is under way ends before the new table holds."""
 
 
-def reload(there: Map, line: str) -> Doing[None]:
+def reload(there: MultipathMap, line: str) -> Doing[None]:
     yield from run("sh", "-c", _LOAD, "iotrial-reload", there.name, line)
 
 
-def owe_table(there: Map, line: str) -> Doing[None]:
+def owe_table(there: MultipathMap, line: str) -> Doing[None]:
     yield from undo("sh", "-c", _LOAD, "iotrial-reload", there.name, line, at=there.node)

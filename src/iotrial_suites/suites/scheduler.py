@@ -11,7 +11,17 @@ from collections.abc import Iterator, Mapping
 
 from iotrial.model.tunable import Tunable
 from iotrial.tunables import families
-from iotrial_suites.case import MIB, Case, Failed, Needs, NotHere, Said, Scene, Script, case
+from iotrial_suites.case import (
+    MIB,
+    Case,
+    CaseContext,
+    CaseFailed,
+    CaseNeeds,
+    CaseNotRun,
+    CommandResult,
+    Script,
+    case,
+)
 from iotrial_suites.suites import suite_of
 from iotrial_suites.suites.vocabulary import Doing, expect, join, note, read, run, start, writing
 
@@ -59,8 +69,8 @@ def select(node: str, scheduler: str) -> Doing[None]:
     if said.exit:
         there = yield from offered(node)
         if scheduler not in there:
-            raise NotHere(f"this kernel has no {scheduler} for {node}: {', '.join(there)}")
-        raise Failed(f"{scheduler} is offered for {node}, and refused: {said.complaint}")
+            raise CaseNotRun(f"this kernel has no {scheduler} for {node}: {', '.join(there)}")
+        raise CaseFailed(f"{scheduler} is offered for {node}, and refused: {said.complaint}")
     now = yield from read(path)
     expect(f"[{scheduler}]" in now.split(), f"{scheduler} was written, and {path} reads {now!r}")
 
@@ -79,7 +89,7 @@ def put(node: str, file: str, value: str) -> Doing[tuple[str, dict[str, str]]]:
     return said.complaint if said.exit else "", _parsed(said)
 
 
-def _parsed(said: Said) -> dict[str, str]:
+def _parsed(said: CommandResult) -> dict[str, str]:
     pairs = (line.partition("\t") for line in said.stdout.splitlines())
     return {name: value.strip() for name, _, value in pairs}
 
@@ -105,7 +115,7 @@ def others(row: Tunable, value: str) -> Iterator[str]:
 def takes_every_setting(scheduler: str) -> Case:
     """The case of one scheduler."""
 
-    def steps(scene: Scene) -> Script:
+    def steps(scene: CaseContext) -> Script:
         node = scene.devices[0]
         before = yield from offered(node)
         expect(before, f"/sys/block/{name_of(node)}/queue/scheduler reads nothing")
@@ -121,7 +131,7 @@ def takes_every_setting(scheduler: str) -> Case:
         name=scheduler,
         title=f"{scheduler} takes every setting of the queue, and gives it back",
         steps=steps,
-        needs=Needs(devices=1),
+        needs=CaseNeeds(devices=1),
     )
 
 
@@ -180,9 +190,9 @@ NONE = takes_every_setting("none")
 @case(
     "refuses-unknown",
     "An unknown scheduler is refused, and nothing changes",
-    Needs(devices=1),
+    CaseNeeds(devices=1),
 )
-def refuses_unknown_case(scene: Scene) -> Script:
+def refuses_unknown_case(scene: CaseContext) -> Script:
     """A name that no scheduler has is refused, and changes nothing."""
     node = scene.devices[0]
     before = yield from values(node)
@@ -213,9 +223,9 @@ done
 @case(
     "switch-under-load",
     "Schedulers are switched under load, and no byte is lost",
-    Needs(devices=1, size=64 * MIB),
+    CaseNeeds(devices=1, size=64 * MIB),
 )
-def switch_under_load_case(scene: Scene) -> Script:
+def switch_under_load_case(scene: CaseContext) -> Script:
     """Schedulers are switched while the device is read and written, and no byte is lost."""
     node = scene.devices[0]
     there = yield from offered(node)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from iotrial_suites.case import MIB, Needs, NotHere, Scene, Script, case
+from iotrial_suites.case import MIB, CaseContext, CaseNeeds, CaseNotRun, Script, case
 from iotrial_suites.suites import clustered, paths, suite_of
 from iotrial_suites.suites.arrays import (
     FAILS_A_DISK,
@@ -56,8 +56,8 @@ from iotrial_suites.suites.filesystems import (
 )
 from iotrial_suites.suites.paths import LOSES_PATHS, mapped, noticed, offline, online
 from iotrial_suites.suites.vocabulary import (
+    BackgroundLoad,
     Doing,
-    Load,
     begin,
     end,
     expect,
@@ -82,7 +82,7 @@ TIMES = 4
     replace(MDADM, commands=("mdadm", "fio")),
     announces=FAILS_A_DISK,
 )
-def md_fail_and_re_add_case(scene: Scene) -> Script:
+def md_fail_and_re_add_case(scene: CaseContext) -> Script:
     """Members of a mirror fail and come back under a load that compares; after it they are
     alike."""
     node = yield from create(scene, "--bitmap=internal")
@@ -119,7 +119,7 @@ _PLACES = ("8m", "32m")
     replace(LOSING, commands=(*LOSING.commands, "fio")),
     limit=1800,
 )
-def host_loss_case(scene: Scene) -> Script:
+def host_loss_case(scene: CaseContext) -> Script:
     """A host dies while all write to a clustered mirror: the others' load goes on, and compares.
 
     Each host writes to a place of its own, as applications on clustered md do.  What the dead one
@@ -147,7 +147,7 @@ def host_loss_case(scene: Scene) -> Script:
     yield from alike(node)
 
 
-def _load(scene: Scene, node: str, *, on: int, name: str) -> Doing[Load]:
+def _load(scene: CaseContext, node: str, *, on: int, name: str) -> Doing[BackgroundLoad]:
     where = (f"--filename={node}", f"--offset={_PLACES[on]}")
     return (yield from begin(scene, *where, on=on, size="16m", name=name))
 
@@ -162,7 +162,7 @@ ROUNDS = 2
     announces=LOSES_PATHS,
     limit=900,
 )
-def path_loss_case(scene: Scene) -> Script:
+def path_loss_case(scene: CaseContext) -> Script:
     """Paths of a multipath map are lost and come back, round after round, under a file system."""
     there = yield from mapped(scene)
     yield from run("mkfs.ext4", "-q", "-F", there.node)
@@ -189,14 +189,14 @@ _CORRECTED_EXT4 = 1
 @case(
     "ext4",
     "ext4 keeps data, attributes and options, also with its superblock from the backup",
-    Needs(
+    CaseNeeds(
         commands=("fio", "mkfs.ext4", "tune2fs", "e2fsck", "blkid", "tar", "find"),
         modules=("ext4",),
         devices=1,
         size=64 * MIB,
     ),
 )
-def ext4_case(scene: Scene) -> Script:
+def ext4_case(scene: CaseContext) -> Script:
     """ext4 on one host: asynchronous I/O, options, the backup of its superblock, data in inodes,
     extended attributes; and it refuses copies that share blocks, which it does not have."""
     device = scene.devices[0]
@@ -255,14 +255,14 @@ _ASKED = ("isize=1024", "bsize=2048", "reflink=1")
 @case(
     "xfs",
     "XFS keeps data, attributes and shared blocks, also with its superblock from another group",
-    Needs(
+    CaseNeeds(
         commands=("fio", "mkfs.xfs", "xfs_repair", "xfs_admin", "xfs_info", "tar", "find"),
         modules=("xfs",),
         devices=1,
         size=320 * MIB,
     ),
 )
-def xfs_case(scene: Scene) -> Script:
+def xfs_case(scene: CaseContext) -> Script:
     """XFS on one host: asynchronous I/O, options, its second superblock, extended attributes, and
     copies that share blocks."""
     device = scene.devices[0]
@@ -302,14 +302,14 @@ _SOUND, _CORRECTED_OCFS2 = 0, 1
 @case(
     "ocfs2",
     "ocfs2 keeps data, attributes and shared blocks, also with its superblock from the backup",
-    Needs(
+    CaseNeeds(
         commands=("fio", "mkfs.ocfs2", "fsck.ocfs2", "tunefs.ocfs2", "tar", "find"),
         modules=("ocfs2",),
         devices=1,
         size=1100 * MIB,
     ),
 )
-def ocfs2_case(scene: Scene) -> Script:
+def ocfs2_case(scene: CaseContext) -> Script:
     """ocfs2 on one host, without a cluster: asynchronous I/O, options, a backup of its superblock,
     data in inodes, extended attributes, and copies that share blocks."""
     device = scene.devices[0]
@@ -344,7 +344,7 @@ def ocfs2_case(scene: Scene) -> Script:
     "All hosts create, rename and append on gfs2 at once, and each finds every byte of all",
     needs("mkfs.gfs2", "fsck.gfs2", "dlm_tool", "corosync-cmapctl", module="gfs2"),
 )
-def together_on_gfs2_case(scene: Scene) -> Script:
+def together_on_gfs2_case(scene: CaseContext) -> Script:
     """gfs2 on a shared disk: all hosts create, rename and append at once, and no byte is lost.
 
     They append under a lock: ``gfs2_file_write_iter`` of Linux 6.1 asks how long a file is before
@@ -352,7 +352,7 @@ def together_on_gfs2_case(scene: Scene) -> Script:
     """
     said = yield from run("dlm_tool", "status", exits=None)
     if "quorate 1" not in said.stdout:
-        raise NotHere("dlm is not quorate here: corosync, dlm_controld")
+        raise CaseNotRun("dlm is not quorate here: corosync, dlm_controld")
     name = yield from cluster_name()
     disk = scene.devices[0]
     yield from run(
@@ -373,7 +373,7 @@ def together_on_gfs2_case(scene: Scene) -> Script:
     "All hosts create, rename and append on ocfs2 at once, and each finds every byte of all",
     needs("mkfs.ocfs2", "tunefs.ocfs2", "fsck.ocfs2", module="ocfs2"),
 )
-def together_on_ocfs2_case(scene: Scene) -> Script:
+def together_on_ocfs2_case(scene: CaseContext) -> Script:
     """ocfs2 on a shared disk: all hosts create, rename and append at once, and no byte is lost.
 
     They append under a lock, and each opens the file under it: stress/append-in-turn shows why.
@@ -398,7 +398,7 @@ def together_on_ocfs2_case(scene: Scene) -> Script:
     "Hosts append in turn to a file on ocfs2 that each keeps open, and no line is lost",
     replace(NEEDS, commands=("mkfs.ocfs2", "tunefs.ocfs2"), modules=("ocfs2",)),
 )
-def append_in_turn_case(scene: Scene) -> Script:
+def append_in_turn_case(scene: CaseContext) -> Script:
     """ocfs2 on a shared disk: hosts append to a file that each keeps open, one after the other.
 
     Nobody is in anybody's way here: each writes when the line before it is written.  What
@@ -420,7 +420,7 @@ _LOGS = 'cat "$1"/*/single_run.log'
 @case(
     "ocfs2-test",
     "The programs of an installed ocfs2-test for one host pass",
-    Needs(
+    CaseNeeds(
         commands=("sudo", "mkfs.ocfs2", "debugfs.ocfs2", "tunefs.ocfs2"),
         modules=("ocfs2",),
         paths=(_SCRIPT, _KERNEL),
@@ -430,7 +430,7 @@ _LOGS = 'cat "$1"/*/single_run.log'
     ),
     limit=3600,
 )
-def ocfs2_test_case(scene: Scene) -> Script:
+def ocfs2_test_case(scene: CaseContext) -> Script:
     """The programs of ocfs2-test for one host, where they are installed.
 
     What it needs of its own: sudo, and the sources of a Linux kernel to build.  It has not been

@@ -19,20 +19,20 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from iotrial_suites.case import (
-    Failed,
-    Join,
-    Lose,
-    Mount,
-    Note,
-    Pause,
-    Return,
-    Run,
-    Said,
-    Scene,
-    Start,
-    Started,
+    AddNote,
+    AwaitHost,
+    CaseContext,
+    CaseFailed,
+    CommandResult,
+    JoinCommand,
+    LoseHost,
+    MountDevice,
+    OweUndo,
+    RunCommand,
+    StartCommand,
+    StartedCommand,
     Step,
-    Undo,
+    WaitSeconds,
 )
 
 T = TypeVar("T")
@@ -47,13 +47,13 @@ def run(
     within: float = 120.0,
     exits: tuple[int, ...] | None = SUCCESS,
     stdin: str = "",
-) -> Doing[Said]:
+) -> Doing[CommandResult]:
     """Run a command that must succeed (or end as one of ``exits``; None: as it likes)."""
-    said: Said = yield Run(argv, on, within, exits, stdin)
+    said: CommandResult = yield RunCommand(argv, on, within, exits, stdin)
     return said
 
 
-def refused(*argv: str, on: int = 0, within: float = 120.0) -> Doing[Said]:
+def refused(*argv: str, on: int = 0, within: float = 120.0) -> Doing[CommandResult]:
     """Run a command that must be refused."""
     said = yield from run(*argv, on=on, within=within, exits=None)
     expect(said.exit != 0, f"`{' '.join(argv)}` was to be refused, and succeeded")
@@ -76,53 +76,53 @@ def writing(path: str) -> tuple[str, ...]:
     return ("dd", f"of={path}", "bs=64k", "conv=notrunc", "status=none")
 
 
-def start(*argv: str, on: int = 0, within: float = 120.0) -> Doing[Started]:
+def start(*argv: str, on: int = 0, within: float = 120.0) -> Doing[StartedCommand]:
     """Start a command and go on."""
-    started: Started = yield Start(argv, on, within)
+    started: StartedCommand = yield StartCommand(argv, on, within)
     return started
 
 
 def join(
-    started: Started, *, within: float = 60.0, exits: tuple[int, ...] | None = SUCCESS
-) -> Doing[Said]:
+    started: StartedCommand, *, within: float = 60.0, exits: tuple[int, ...] | None = SUCCESS
+) -> Doing[CommandResult]:
     """Wait for the end of a command that was started."""
-    said: Said = yield Join(started, within, exits)
+    said: CommandResult = yield JoinCommand(started, within, exits)
     return said
 
 
 def pause(seconds: float) -> Doing[None]:
-    yield Pause(seconds)
+    yield WaitSeconds(seconds)
 
 
 def undo(*argv: str, on: int = 0, at: str = "") -> Doing[None]:
     """Owe a command, before what it undoes is made; with ``at``, only while that path is there."""
-    yield Undo(argv, on, at)
+    yield OweUndo(argv, on, at)
 
 
 def mount(device: str, type: str, options: str = "", *, on: int = 0) -> Doing[str]:  # noqa: A002 (as mount -t)
     """Mount at a new folder; gives back the folder."""
-    point: str = yield Mount(device, type, options, on)
+    point: str = yield MountDevice(device, type, options, on)
     return point
 
 
 def lose(*argv: str, on: int, within: float = 60.0) -> Doing[None]:
     """Run a command after which the host must be gone."""
-    yield Lose(argv, on, within)
+    yield LoseHost(argv, on, within)
 
 
 def back(on: int, *, within: float = 180.0) -> Doing[None]:
     """Wait for a host that was lost."""
-    yield Return(on, within)
+    yield AwaitHost(on, within)
 
 
 def note(text: str) -> Doing[None]:
-    yield Note(text)
+    yield AddNote(text)
 
 
 def expect(so: object, otherwise: str) -> None:
     """Fail the case with this sentence unless it is so."""
     if not so:
-        raise Failed(otherwise)
+        raise CaseFailed(otherwise)
 
 
 def until(
@@ -143,8 +143,8 @@ def until(
         if so(seen):
             return seen
         if waited >= within:
-            raise Failed(f"{otherwise}, for {within:g} s; last seen: {str(seen)[-400:]}")
-        yield Pause(every)
+            raise CaseFailed(f"{otherwise}, for {within:g} s; last seen: {str(seen)[-400:]}")
+        yield WaitSeconds(every)
         waited += every
 
 
@@ -167,17 +167,22 @@ _NANO = 1e9
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class BackgroundLoad:
     """A load under way on host ``on``, which ends when there is the file ``stop``."""
 
-    started: Started
+    started: StartedCommand
     stop: str
     on: int
 
 
 def begin(
-    scene: Scene, *where: str, on: int = 0, size: str = "32m", depth: int = 4, name: str = "load"
-) -> Doing[Load]:
+    scene: CaseContext,
+    *where: str,
+    on: int = 0,
+    size: str = "32m",
+    depth: int = 4,
+    name: str = "load",
+) -> Doing[BackgroundLoad]:
     """Write at random in ``where`` (``--filename=``, ``--directory=``), and read it again."""
     stop = f"/run/{scene.name(name)}-{on}"
     yield from undo("rm", "-f", stop, on=on)
@@ -188,16 +193,16 @@ def begin(
         "--verify_fatal=1", "--verify_backlog=64", "--time_based", f"--runtime={_MOST}",
         "--output-format=json", on=on, within=_MOST + 300,
     )  # fmt: skip
-    return Load(started, stop, on)
+    return BackgroundLoad(started, stop, on)
 
 
-def end(load: Load, *, within: float = 120.0) -> Doing[None]:
+def end(load: BackgroundLoad, *, within: float = 120.0) -> Doing[None]:
     """Have it end; see that no I/O of it failed, and that it compared what it wrote."""
     yield from run("touch", load.stop, on=load.on)
     said = yield from join(load.started, within=within, exits=(0, _STOPPED))
     told = result(said.stdout)
     if told is None:
-        raise Failed(f"fio says no result: {said.complaint}")
+        raise CaseFailed(f"fio says no result: {said.complaint}")
     expect(told.error == 0, f"the load failed (errno {told.error}): {said.complaint}")
     expect(told.compared, f"the load compared nothing of {told.written} writes")
     yield from note(
@@ -219,7 +224,7 @@ def once(*where: str, on: int = 0, size: str = "8m", depth: int = 16) -> Doing[N
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class _VerifyResult:
     """What fio says of a load: errno, numbers of writes and of reads that were compared, seconds of
     the write that took longest."""
 
@@ -229,7 +234,7 @@ class Told:
     longest: float
 
 
-def result(text: str) -> Told | None:
+def result(text: str) -> _VerifyResult | None:
     """Read from what fio printed, with other words before it; None: it printed no result.
 
     >>> result('fio: terminating on signal 15\\n{"jobs": [{"error": 0, "read": {"total_ios": 2}, '
@@ -240,7 +245,7 @@ def result(text: str) -> Told | None:
         (job,) = json.loads(text[text.index("{") :])["jobs"]
         write = job["write"]
         longest = float(write["clat_ns"]["max"]) / _NANO
-        return Told(
+        return _VerifyResult(
             int(job["error"]), int(write["total_ios"]), int(job["read"]["total_ios"]), longest
         )
     except (ValueError, KeyError):

@@ -18,48 +18,48 @@ from iotrial.judgement.parts import VerdictRow
 from iotrial.report import words
 from iotrial.report.blocks import (
     Block,
+    BulletList,
     Callout,
+    Collapsible,
     Column,
     Contents,
     Document,
-    Fold,
-    Group,
     Heading,
-    Items,
     Picture,
     Row,
+    RowGroup,
     Section,
-    Span,
     Table,
     Text,
+    TextSpan,
     Words,
 )
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.folders import FolderReport, Written
+from iotrial.report.folders import FolderReport, WrittenReport
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
 from iotrial.report.study import html as page_of
 from iotrial.report.verdicts import STRIP, number, told, verdict_strip
 from iotrial.report.view import view
-from iotrial.report.words import Scale, scale
+from iotrial.report.words import IntervalScale, scale
 from iotrial.store import open_results
-from iotrial_suites.case import Checked
+from iotrial_suites.case import CheckResults
 from iotrial_suites.report import state
 from iotrial_suites.report import written as files_of
 from iotrial_suites.session.session import HEADER, checked
 from iotrial_suites.together.view import (
-    Checks,
-    HostRow,
-    Measured,
-    Session,
-    Study,
-    Together,
+    CombinedReport,
+    SessionFolder,
+    SessionTable,
+    StudyFolder,
+    StudyResult,
+    _HostRow,
     data,
     together,
 )
 
 
-def document(all_: Together) -> Document:
+def document(all_: CombinedReport) -> Document:
     """All of it, in the order of the published comparison."""
     sections = (
         ("environment", "environment", "Environment and packages", [_hosts(all_.hosts)]),
@@ -82,58 +82,58 @@ def document(all_: Together) -> Document:
     )
 
 
-def _hosts(hosts: Sequence[HostRow]) -> Table:
+def _hosts(hosts: Sequence[_HostRow]) -> Table:
     head = (Column("host", "head"), Column("system"), Column("packages"), Column("told by"))
     rows = tuple(
         (
             each.host,
             "\n".join(each.about) or "–",
             "\n".join(each.packages) or "–",
-            Span(each.told_by, href=each.href),
+            TextSpan(each.told_by, href=each.href),
         )
         for each in hosts
     )
     return Table(head, rows, "Environment", "No folder tells of a machine.")
 
 
-def _gaps(all_: Together) -> Items:
+def _gaps(all_: CombinedReport) -> BulletList:
     whole = "Every suite was run, every case has a result, and every comparison is decided."
-    return Items(all_.gaps or (whole,))
+    return BulletList(all_.gaps or (whole,))
 
 
-def _sessions(sessions: Sequence[Session]) -> Iterator[Block]:
+def _sessions(sessions: Sequence[SessionTable]) -> Iterator[Block]:
     for each in sessions:
         yield Heading(each.title, 3)
         when = f", {each.when}" if each.when else ""
-        said: list[str | Span] = [f"{each.summary}. "]
+        said: list[str | TextSpan] = [f"{each.summary}. "]
         said += [f"On {each.hosts}{when}. "] if each.hosts else []
-        said += ["All commands with what they said: ", Span(each.name, href=each.href), "."]
-        said += [" ", Span(f"Ended early: {each.stopped}.", "worse")] if each.stopped else []
+        said += ["All commands with what they said: ", TextSpan(each.name, href=each.href), "."]
+        said += [" ", TextSpan(f"Ended early: {each.stopped}.", "worse")] if each.stopped else []
         yield Text(tuple(said), "note")
         yield _cases(each)
     if not sessions:
         yield Text("None was run.")
 
 
-def _cases(session: Session) -> Table:
+def _cases(session: SessionTable) -> Table:
     head = (
         *(Column("case", "k"), Column("passes where"), Column("result")),
         *(Column("time", "n"), Column("evidence")),
     )
     rows: tuple[Row, ...] = tuple(
         (
-            Span(case.case, href=case.href),
-            (case.title, *(Span(line, "small") for line in case.why)),
+            TextSpan(case.case, href=case.href),
+            (case.title, *(TextSpan(line, "small") for line in case.why)),
             state(case.state),
             case.seconds,
-            Span("files", href=case.evidence) if case.evidence else "–",
+            TextSpan("files", href=case.evidence) if case.evidence else "–",
         )
         for case in session.cases
     )
     return Table(head, rows, session.title, "No case has a result.")
 
 
-def _studies(measured: Sequence[Measured]) -> Iterator[Block]:
+def _studies(measured: Sequence[StudyResult]) -> Iterator[Block]:
     for each in measured:
         yield Heading(each.question or each.name, 3)
         if each.pretended:
@@ -141,62 +141,62 @@ def _studies(measured: Sequence[Measured]) -> Iterator[Block]:
         yield Text(each.answer)
         when = f" Measured {each.when}." if each.when else ""
         shaded = f". Shaded: changes under {words.share(each.margin)}, which do not matter."
-        link = Span(each.name, href=each.href)
+        link = TextSpan(each.name, href=each.href)
         yield Text((f"{each.trials}{when} Every trial with its raw files: ", link, shaded), "note")
         yield _findings(each)
         if each.doubts:
             yield Heading("Doubts", 4)
         yield from (_doubt(group, each) for group in each.doubts)
         if each.method:
-            yield Fold("How the intervals were made", (Text(each.method, "note"),))
+            yield Collapsible("How the intervals were made", (Text(each.method, "note"),))
     if not measured:
         yield Text("Nothing was measured.")
 
 
-def _findings(study: Measured) -> Table:
+def _findings(study: StudyResult) -> Table:
     found = [row.finding for part, _ in study.parts for row in part.findings]
     on = scale(found, study.margin, STRIP)
     head = (
         *(Column("level"), Column("verdict"), Column("change (interval)"), Column("", "strip")),
         *(Column("baseline", "n"), Column("this level", "n"), Column("blocks", "n")),
     )
-    rows: list[Row | Group] = []
+    rows: list[Row | RowGroup] = []
     for part, href in study.parts:
         if part.findings:
             about = (part.metric.title, words.direction(part.metric.higher))
             load = f"{part.tool}; {', '.join(filter(None, about))}"
-            rows.append(Group((Span(part.workload, href=href), Span(load, "small"))))
+            rows.append(RowGroup((TextSpan(part.workload, href=href), TextSpan(load, "small"))))
             rows += [_finding(row, on, study.margin) for row in part.findings]
     empty = "There are no findings: not enough trials are valid to compare anything."
     return Table(head, tuple(rows), f"Findings of {study.name}", empty)
 
 
-def _finding(row: VerdictRow, on: Scale, margin: float) -> tuple[Words, ...]:
+def _finding(row: VerdictRow, on: IntervalScale, margin: float) -> tuple[Words, ...]:
     finding, unit = row.finding, row.metric.unit
     return (
         f"{finding.factor}={finding.level}",
         *told(finding),
         Picture(verdict_strip(row, on, margin)),
-        (number(row.base, unit), Span(finding.baseline, "small")),
+        (number(row.base, unit), TextSpan(finding.baseline, "small")),
         number(row.value, unit),
         str(finding.n),
     )
 
 
-def _doubt(group: DoubtGroup, study: Measured) -> Callout:
-    where: tuple[str | Span, ...] = ("The whole study.",)
+def _doubt(group: DoubtGroup, study: StudyResult) -> Callout:
+    where: tuple[str | TextSpan, ...] = ("The whole study.",)
     if group.trials:
         trials = words.count(len(group.trials), "trial")
-        where = (f"{trials}: ", Span("which", href=f"{study.href}#doubts"), ".")
+        where = (f"{trials}: ", TextSpan("which", href=f"{study.href}#doubts"), ".")
     said = tuple(Text(what) for what in group.what)
     remedy = Text((f"What to do: {group.advice}. ", *where), "note")
     return Callout(group.check, (*said, remedy), "does not count" if group.invalid else "")
 
 
-def _written(folders: Sequence[Path], kind: str, base: Path) -> Written:
+def _written(folders: Sequence[Path], kind: str, base: Path) -> WrittenReport:
     """The document, and the page of each folder that it leads to."""
-    sessions: list[Checks] = []
-    studies: list[Study] = []
+    sessions: list[SessionFolder] = []
+    studies: list[StudyFolder] = []
     judged: list[tuple[str, Judged]] = []
     pages: dict[Path, str | None] = {}
     for folder in dict.fromkeys(folders):
@@ -204,7 +204,7 @@ def _written(folders: Sequence[Path], kind: str, base: Path) -> Written:
         at = f"{quote(os.path.relpath(folder.absolute(), base))}/"
         page = folder / "report.html"
         if _takes(folder):
-            sessions.append(Checks(name, at, _checks(folder, page)))
+            sessions.append(SessionFolder(name, at, _checks(folder, page)))
             pages[page] = None
             continue
         if folder.is_dir() and not (folder / "plan.jsonl").is_file():
@@ -217,18 +217,18 @@ def _written(folders: Sequence[Path], kind: str, base: Path) -> Written:
         seen = view(of)
         pages[page] = page_of(seen)
         judged.append((name, of))
-        studies.append(Study(name, at, seen))
+        studies.append(StudyFolder(name, at, seen))
     all_ = together(sessions, studies)
     if kind == "json":
-        return Written(json_text(data(all_, sessions, judged)) + "\n", pages)
-    return Written((html if kind == "html" else markdown)(document(all_)), pages)
+        return WrittenReport(json_text(data(all_, sessions, judged)) + "\n", pages)
+    return WrittenReport((html if kind == "html" else markdown)(document(all_)), pages)
 
 
 def _takes(folder: Path) -> bool:
     return (folder / HEADER).is_file()
 
 
-def _checks(folder: Path, page: Path) -> Checked:
+def _checks(folder: Path, page: Path) -> CheckResults:
     """A session; its page is written where the session was killed before it was."""
     whole = checked(folder)
     if not page.exists():

@@ -18,12 +18,12 @@ from iotrial.judgement import Judged
 from iotrial.report import words
 from iotrial.report.document import FORMAT, document
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.evidence import Machine as Facts
-from iotrial.report.view import Part, View
+from iotrial.report.evidence import HostFacts as Facts
+from iotrial.report.view import ReportView, WorkloadView
 from iotrial.report.words import visible
 from iotrial.stats.recommend import TOLD
 from iotrial.units import format_value
-from iotrial_suites.case import Checked, Result, State
+from iotrial_suites.case import CaseResult, CheckResults, State
 from iotrial_suites.report import lines, seconds, summary
 
 STRESS = "stress"
@@ -38,26 +38,26 @@ _PROGRAMS = "programs "
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
+class SessionFolder:
     """A session of checks; ``at`` is the way from where the report will lie to its folder, with
     ``/`` at the end."""
 
     name: str
     at: str
-    checked: Checked
+    checked: CheckResults
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
-    """A study; ``at`` as in :class:`Checks`."""
+class StudyFolder:
+    """A study; ``at`` as in :class:`SessionFolder`."""
 
     name: str
     at: str
-    view: View
+    view: ReportView
 
 
 @dataclass(frozen=True, slots=True)
-class HostRow:
+class _HostRow:
     """A machine as one folder tells of it: ``about`` are its kernel, distribution and what it has;
     ``packages`` the programs that matter, in their own words."""
 
@@ -69,7 +69,7 @@ class HostRow:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseRow:
+class _CaseRow:
     """A case.  ``evidence`` leads to its folder ('': it has none), ``href`` to its commands on the
     page of its session."""
 
@@ -83,7 +83,7 @@ class CaseRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionTable:
     """The cases of one session that belong into one table."""
 
     name: str
@@ -92,13 +92,13 @@ class Session:
     summary: str
     hosts: str
     href: str
-    cases: tuple[CaseRow, ...]
+    cases: tuple[_CaseRow, ...]
     stopped: str = ""
     undone: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class StudyResult:
     """What a study found.  ``parts`` are its workloads, each with the link to it; ``pretended``:
     its numbers are made up."""
 
@@ -110,30 +110,30 @@ class Measured:
     method: str
     margin: float
     href: str
-    parts: tuple[tuple[Part, str], ...]
+    parts: tuple[tuple[WorkloadView, str], ...]
     doubts: tuple[DoubtGroup, ...]
     pretended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class CombinedReport:
     """The whole report.  ``leads`` are its first sentences; ``gaps`` what it does not show."""
 
     title: str
     leads: tuple[str, ...]
-    hosts: tuple[HostRow, ...]
-    functional: tuple[Session, ...]
-    stress: tuple[Session, ...]
-    measured: tuple[Measured, ...]
+    hosts: tuple[_HostRow, ...]
+    functional: tuple[SessionTable, ...]
+    stress: tuple[SessionTable, ...]
+    measured: tuple[StudyResult, ...]
     gaps: tuple[str, ...]
 
 
-def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
+def together(sessions: Sequence[SessionFolder], studies: Sequence[StudyFolder]) -> CombinedReport:
     """All of them as one report, in the order in which they are given."""
     functional = tuple(filter(None, (_session(each, stress=False) for each in sessions)))
     stress = tuple(filter(None, (_session(each, stress=True) for each in sessions)))
     measured = tuple(map(_measured, studies))
-    return Together(
+    return CombinedReport(
         title=_title(measured),
         leads=(*_made_up(measured), *_leads(functional, stress, measured)),
         hosts=tuple(_hosts(sessions, studies)),
@@ -144,21 +144,21 @@ def together(sessions: Sequence[Checks], studies: Sequence[Study]) -> Together:
     )
 
 
-def _made_up(measured: Sequence[Measured]) -> Iterator[str]:
+def _made_up(measured: Sequence[StudyResult]) -> Iterator[str]:
     """Before anything else, where numbers are made up: which."""
     named = [each.name for each in measured if each.pretended]
     if named:
         yield f"{words.PRETENDED} This is so of {words.some(named, _NAMED)}."
 
 
-def _session(each: Checks, *, stress: bool) -> Session | None:
+def _session(each: SessionFolder, *, stress: bool) -> SessionTable | None:
     mine = [one for one in each.checked.results if _stress(one.case) is stress]
     names = [name for name, _ in each.checked.suites if (name == STRESS) is stress]
     undone = tuple(key for key in each.checked.undone if _stress(key[0]) is stress)
     if not (mine or names or undone):
         return None
-    kept = Checked(each.checked.suites, each.checked.machines, tuple(mine), undone=undone)
-    return Session(
+    kept = CheckResults(each.checked.suites, each.checked.machines, tuple(mine), undone=undone)
+    return SessionTable(
         name=visible(each.name),
         title=visible(", ".join(names)),
         when=_day(each.checked.started),
@@ -175,8 +175,8 @@ def _stress(case: str) -> bool:
     return case.partition("/")[0] == STRESS
 
 
-def _case(at: str, result: Result) -> CaseRow:
-    return CaseRow(
+def _case(at: str, result: CaseResult) -> _CaseRow:
+    return _CaseRow(
         case=visible(result.name),
         title=visible(result.title),
         state=result.state,
@@ -187,9 +187,9 @@ def _case(at: str, result: Result) -> CaseRow:
     )
 
 
-def _measured(each: Study) -> Measured:
+def _measured(each: StudyFolder) -> StudyResult:
     view, page = each.view, f"{each.at}report.html"
-    return Measured(
+    return StudyResult(
         name=visible(each.name),
         question=view.question,
         answer=view.answer,
@@ -211,12 +211,12 @@ def _day(at: float) -> str:
 # -- machines --------------------------------------------------------------------------------
 
 
-def _hosts(sessions: Sequence[Checks], studies: Sequence[Study]) -> Iterator[HostRow]:
+def _hosts(sessions: Sequence[SessionFolder], studies: Sequence[StudyFolder]) -> Iterator[_HostRow]:
     for each in sessions:
         for machine in each.checked.machines:
             about = (f"Linux {machine.kernel}", machine.distribution)
             told = (said or f"no {tool}" for tool, said in machine.tools.items())
-            yield HostRow(
+            yield _HostRow(
                 visible(machine.name),
                 tuple(visible(word) for word in about if word),
                 tuple(map(visible, told)),
@@ -228,7 +228,7 @@ def _hosts(sessions: Sequence[Checks], studies: Sequence[Study]) -> Iterator[Hos
             yield _of_facts(facts, study)
 
 
-def _of_facts(facts: Facts, study: Study) -> HostRow:
+def _of_facts(facts: Facts, study: StudyFolder) -> _HostRow:
     known = dict(facts.facts)
     about = [f"Linux {known[name]}" if name == "kernel" else _said(name, known[name])
              for name in _TOLD if known.get(name)]  # fmt: skip
@@ -238,7 +238,7 @@ def _of_facts(facts: Facts, study: Study) -> HostRow:
         if key.startswith(_PROGRAMS)
     ]
     page = f"{study.at}report.html#machine"
-    return HostRow(facts.host, tuple(about), tuple(programs), visible(study.name), page)
+    return _HostRow(facts.host, tuple(about), tuple(programs), visible(study.name), page)
 
 
 def _said(name: str, value: str) -> str:
@@ -248,14 +248,16 @@ def _said(name: str, value: str) -> str:
 # -- what stands first, and what is missing -----------------------------------------------------
 
 
-def _title(measured: Sequence[Measured]) -> str:
+def _title(measured: Sequence[StudyResult]) -> str:
     """The question that the report answers: a study of the link alone only prepares for it."""
     of_disks = [each for each in measured if any(part.tool != _LINK for part, _ in each.parts)]
     return next((each.question for each in (*of_disks, *measured) if each.question), "Checks")
 
 
 def _leads(
-    functional: Sequence[Session], stress: Sequence[Session], measured: Sequence[Measured]
+    functional: Sequence[SessionTable],
+    stress: Sequence[SessionTable],
+    measured: Sequence[StudyResult],
 ) -> Iterator[str]:
     for what, sessions in (("Functional tests", functional), ("Stress tests", stress)):
         told = "; ".join(f"{each.title}: {each.summary}" for each in sessions)
@@ -270,7 +272,9 @@ def _leads(
 
 
 def _gaps(
-    functional: Sequence[Session], stress: Sequence[Session], measured: Sequence[Measured]
+    functional: Sequence[SessionTable],
+    stress: Sequence[SessionTable],
+    measured: Sequence[StudyResult],
 ) -> Iterator[str]:
     if not functional:
         yield "No functional suite was run: what is measured here may be broken."
@@ -292,7 +296,7 @@ def _gaps(
     yield from _at_links(measured)
 
 
-def _undecided(study: Measured) -> Iterator[str]:
+def _undecided(study: StudyResult) -> Iterator[str]:
     rows = [(part.workload, row) for part, _ in study.parts for row in part.findings]
     open_ = [
         f"{workload} ({row.finding.factor}={row.finding.level})"
@@ -312,7 +316,7 @@ def _undecided(study: Measured) -> Iterator[str]:
 # -- the link -----------------------------------------------------------------------------------
 
 
-def _links(measured: Sequence[Measured]) -> dict[str, float]:
+def _links(measured: Sequence[StudyResult]) -> dict[str, float]:
     """What iperf3 reached at most in any of the studies, in bytes/s, by metric."""
     found: dict[str, float] = {}
     for study in measured:
@@ -323,7 +327,7 @@ def _links(measured: Sequence[Measured]) -> dict[str, float]:
     return found
 
 
-def _at_links(measured: Sequence[Measured]) -> Iterator[str]:
+def _at_links(measured: Sequence[StudyResult]) -> Iterator[str]:
     """Loads whose every level comes near the link: they show the link."""
     links = _links(measured)
     for study in measured:
@@ -345,7 +349,7 @@ def _at_links(measured: Sequence[Measured]) -> Iterator[str]:
 
 
 def data(
-    all_: Together, sessions: Sequence[Checks], studies: Sequence[tuple[str, Judged]]
+    all_: CombinedReport, sessions: Sequence[SessionFolder], studies: Sequence[tuple[str, Judged]]
 ) -> dict[str, Any]:
     """For ``report --as json`` of several folders: what ``check --json`` and ``compare --json`` say
     of each folder, with the folder's name and what all of them do not show.  ``studies`` are names

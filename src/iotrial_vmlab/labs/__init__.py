@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from iotrial.errors import UsageError
 from iotrial.plugins import values
-from iotrial_vmlab.lab import Kind
+from iotrial_vmlab.lab import LabKind
 
 
-def kinds() -> Mapping[str, Kind]:
+def kinds() -> Mapping[str, LabKind]:
     """Every kind by its name, in alphabetical order."""
     return values("labs")
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> LabKind:
     """Raises UsageError for one that does not exist."""
     known = kinds()
     if name not in known:

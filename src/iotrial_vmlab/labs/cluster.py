@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Node, role
+from iotrial_vmlab.lab import Lab, LabDisk, LabKind, LabNode, role
 
 NAME = "iotrial"
 """Of the cluster, for corosync, md, gfs2 and O2CB."""
@@ -19,7 +19,7 @@ TOKEN = 10_000
 """Milliseconds without a word until a node is lost.  Emulated nodes on a busy machine stand still
 for seconds."""
 _PAIR = 2
-_DISKS = tuple(Disk(name, "scsi", shared=True) for name in "abcd")
+_DISKS = tuple(LabDisk(name, "scsi", shared=True) for name in "abcd")
 
 
 def corosync(lab: Lab) -> str:
@@ -49,7 +49,7 @@ def ocfs2(lab: Lab) -> str:
     )
 
 
-def _files(lab: Lab, node: Node) -> Mapping[str, str]:
+def _files(lab: Lab, node: LabNode) -> Mapping[str, str]:
     return {
         **role("cluster", NODES=str(len(lab.nodes)), DISKS=str(len(_DISKS))),
         "etc/corosync/corosync.conf": corosync(lab),
@@ -63,7 +63,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-LAB = Kind(
+LAB = LabKind(
     name="cluster",
     summary="2 or more nodes with shared disks: corosync, dlm, clustered md, ocfs2, gfs2, lvmlockd",
     disks=_DISKS,

@@ -7,17 +7,17 @@ and hold nothing (null_blk) or little (scsi_debug).
 
 from __future__ import annotations
 
-from iotrial_vmlab.lab import Disk, Kind
+from iotrial_vmlab.lab import LabDisk, LabKind
 
-LAB = Kind(
+LAB = LabKind(
     name="disks",
     summary="virtio-scsi, virtio-blk, NVMe, scsi_debug, null_blk, and a disk with two paths",
     disks=(
-        Disk("a", "scsi"),
-        Disk("b", "scsi"),
-        Disk("two", "scsi", paths=2),
-        Disk("virtio", "virtio"),
-        Disk("nvme", "nvme"),
+        LabDisk("a", "scsi"),
+        LabDisk("b", "scsi"),
+        LabDisk("two", "scsi", paths=2),
+        LabDisk("virtio", "virtio"),
+        LabDisk("nvme", "nvme"),
     ),
     modules=(
         ("bfq", ""),

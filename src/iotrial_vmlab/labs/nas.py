@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Node, identity, role
+from iotrial_vmlab.lab import Lab, LabDisk, LabKind, LabNode, identity, role
 
 EXPORT = "/srv/export"
 GRACE = 10
 """Seconds after a start in which the server waits for clients to claim what they had: the least
 that it takes, where 90 are usual."""
-_DISK = Disk("export", "scsi", size=512 * 2**20, only=1)
+_DISK = LabDisk("export", "scsi", size=512 * 2**20, only=1)
 
 
-def _files(lab: Lab, node: Node) -> Mapping[str, str]:
+def _files(lab: Lab, node: LabNode) -> Mapping[str, str]:
     if node.number > 1:
         return role("nas-client", SERVER=lab.nodes[0].address, EXPORT=EXPORT)
     return {
@@ -30,7 +30,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-LAB = Kind(
+LAB = LabKind(
     name="nas",
     summary="an NFS server with a disk of its own, and clients",
     disks=(_DISK,),

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from iotrial_vmlab.lab import Disk, Kind, Lab, Network, Node, identity, role
+from iotrial_vmlab.lab import Lab, LabDisk, LabKind, LabNode, Network, identity, role
 
-_DISK = Disk("lun", "scsi", only=1)
+_DISK = LabDisk("lun", "scsi", only=1)
 _NETWORKS: tuple[Network, ...] = ("lab", "lab2")
 
 # What was published for a Violin array in 2013, in today's words: udev has what getuid_callout
@@ -70,7 +70,7 @@ def portals(lab: Lab) -> tuple[str, ...]:
     return tuple(f"{lab.nodes[0].address_on(network)}:3260" for network in _NETWORKS)
 
 
-def _files(lab: Lab, node: Node) -> Mapping[str, str]:
+def _files(lab: Lab, node: LabNode) -> Mapping[str, str]:
     both = {"IQN": name_of(lab), "PORTALS": " ".join(portals(lab))}
     if node.number == 1:
         return role("san-target", SERIAL=identity(lab, node, _DISK)[0], **both)
@@ -82,7 +82,7 @@ def _files(lab: Lab, node: Node) -> Mapping[str, str]:
     }
 
 
-LAB = Kind(
+LAB = LabKind(
     name="san",
     summary="an iSCSI target with two portals on two networks, and initiators with dm-multipath",
     disks=(_DISK,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from iotrial_lint.rule import Said, Scene, Sheet, at, rule
+from iotrial_lint.rule import ConfigFile, LintContext, RuleMessage, at, rule
 
 
 @rule(
@@ -19,7 +19,7 @@ from iotrial_lint.rule import Said, Scene, Sheet, at, rule
     source="kernel Documentation/admin-guide/laptops/laptop-mode.rst",
     fix="vm.laptop_mode = 0",
 )
-def laptop_mode(sheet: Sheet, _scene: Scene) -> Iterator[Said]:
+def laptop_mode(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Writeback whenever a disk is read."""
     for each in sheet.of("sysctl"):
         if each.name == "vm.laptop_mode" and each.value != "0":

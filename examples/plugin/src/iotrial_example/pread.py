@@ -14,7 +14,7 @@ from pathlib import Path
 
 from iotrial.errors import FormatError, UsageError
 from iotrial.model.measurement import Measurement
-from iotrial.model.tool import Aimed, Load, Parsed, Reach
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget
 from iotrial.model.workload import Workload
 
 _DEFAULTS = {"bs": 4096, "runtime": 10}
@@ -52,11 +52,11 @@ class Pread:
             if name not in _DEFAULTS or not isinstance(value, int | float) or value <= 0
         ]
 
-    def reach(self, workload: Workload) -> Reach:
+    def reach(self, workload: Workload) -> LoadAccess:
         del workload
-        return Reach(reads=True, writes=False)
+        return LoadAccess(reads=True, writes=False)
 
-    def command(self, workload: Workload, aimed: Aimed, facts: Mapping[str, float]) -> Load:
+    def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError for an option that cannot work, and for a directory."""
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
@@ -65,7 +65,7 @@ class Pread:
         words = (str(workload.option(name, usual)) for name, usual in _DEFAULTS.items())
         return Load(("python3", "pread.py", aimed.path, *words), (("pread.py", _PROGRAM),))
 
-    def seconds(self, workload: Workload, aimed: Aimed) -> float:
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         del aimed
         return float(workload.option("runtime", _DEFAULTS["runtime"]))
 
@@ -73,7 +73,7 @@ class Pread:
         known = version.startswith("Python 3.")
         return "" if known else f"{version.strip()[:60]!r} is no Python 3"
 
-    def parse(self, folder: Path) -> Parsed:
+    def parse(self, folder: Path) -> ParsedOutput:
         """Raises FormatError for anything but the one line that the program prints."""
         path = folder / "stdout"
         try:
@@ -89,7 +89,7 @@ class Pread:
             ("read.bytes", size, "bytes"),
             ("read.seconds", seconds, "s"),
         )
-        return Parsed(tuple(Measurement(*each, raw="stdout") for each in numbers))
+        return ParsedOutput(tuple(Measurement(*each, raw="stdout") for each in numbers))
 
 
 TOOL = Pread()

@@ -47,7 +47,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import FileRefused, HostError, HostUnreachable, OwedError, RefusedError
 from iotrial.execute.keep.kept import (
     KEPT,
-    NothingKept,
+    ProfileNotFound,
     differing,
     find,
     find_now,
@@ -62,13 +62,13 @@ from iotrial.execute.settings.guard import guard_argv, guarded, lease_of, script
 from iotrial.execute.settings.journal import (
     REPORT,
     SUFFIX,
-    Session,
-    SettingsDebt,
+    JournalFile,
+    SettingsUndo,
     open_journal,
     read_session,
 )
 from iotrial.execute.settings.moved import followed, moved, owed_there, renamings
-from iotrial.execute.settings.restore import Payment, boot_id, pay
+from iotrial.execute.settings.restore import RestoreReport, boot_id, pay
 from iotrial.execute.settings.tuning import apply as apply_settings
 from iotrial.execute.settings.tuning import snapshots
 from iotrial.hosts.places import lock_path
@@ -76,8 +76,8 @@ from iotrial.hosts.steps import reads
 from iotrial.keep.native import NativeFile, formats
 from iotrial.keep.profile import Profile, to_toml
 from iotrial.model.host import Host
-from iotrial.model.step import ABSENT, Act, Hold, Look, Probe
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read
+from iotrial.model.tunable import FormerValue, Setting
 from iotrial.tunables.file import UNMARKED
 
 ASIDE, SAVED = ".iotrial-former", ".iotrial-saved"
@@ -110,13 +110,13 @@ mv -T --backup=numbered -- "$1" "$3"
 """Arguments: our file, the sum of what we wrote, where to save another content."""
 
 
-def former_file(host: Host, file: NativeFile, empty: Sequence[Act]) -> Owed:
+def former_file(host: Host, file: NativeFile, empty: Sequence[Change]) -> FormerValue:
     """What gives back what is at the place of ``file`` now.  ``empty`` removes folders that are
     made for it.  Raises RefusedError for what cannot be moved aside."""
-    path, after = file.path, tuple(Act("run", argv=command) for command in file.reload)
+    path, after = file.path, tuple(Change("run", argv=command) for command in file.reload)
     digest = hashlib.sha256(file.text.encode("utf-8", "surrogateescape")).hexdigest()
     saving = ("sh", "-c", _SAVE, "iotrial-saved", path, digest, f"{path}{SAVED}")
-    gone = (Act("run", argv=saving), Act("remove", path=path))
+    gone = (Change("run", argv=saving), Change("remove", path=path))
     beside = f"{path}{ASIDE}"
     if _kind(host, beside):
         raise RefusedError(
@@ -125,36 +125,42 @@ def former_file(host: Host, file: NativeFile, empty: Sequence[Act]) -> Owed:
         )
     kind = _kind(host, path)
     if not kind:
-        unload = tuple(Act("run", argv=_ignoring(command)) for command in file.unload)
+        unload = tuple(Change("run", argv=_ignoring(command)) for command in file.unload)
         acts = (*unload, *gone, *empty, *after)
         probe = Probe(path, pick="whole", absent=ABSENT)
-        return Owed(Setting("", f"file:{path}", ABSENT), probe, acts, durable=True)
+        return FormerValue(Setting("", f"file:{path}", ABSENT), probe, acts, durable=True)
     if not kind.startswith(("regular", "symbolic link")):
         raise RefusedError(
             f"{host.name}: {path} is a {kind}", advice="Move it away, or take another --name."
         )
     back = ("mv", "-fT", "--", beside, path)
     folder = path.rpartition("/")[0]
-    needs = Act("run", argv=("sh", "-c", _NEEDS, "iotrial-needed", beside, path))
-    acts = (needs, *gone, Act("run", argv=back), Act("run", argv=("sync", "--", folder)), *after)
+    needs = Change("run", argv=("sh", "-c", _NEEDS, "iotrial-needed", beside, path))
+    acts = (
+        needs,
+        *gone,
+        Change("run", argv=back),
+        Change("run", argv=("sync", "--", folder)),
+        *after,
+    )
     # What was the same as ours cannot be told from ours, and need not be.
     same = kind.startswith("regular") and _sum(host, path) == digest
     looking = ("sh", "-c", _LOOK, "iotrial-former", beside, path, "" if same else digest)
     probe = Probe(argv=looking)
-    return Owed(Setting("", f"file:{path}", _THERE), probe, acts, durable=True)
+    return FormerValue(Setting("", f"file:{path}", _THERE), probe, acts, durable=True)
 
 
-def aside(host: Host, path: str) -> tuple[Act, ...]:
+def aside(host: Host, path: str) -> tuple[Change, ...]:
     """What moves aside what is there now."""
     if not _kind(host, path):
         return ()
-    return (Act("run", argv=("mv", "-fT", "--", path, f"{path}{ASIDE}")),)
+    return (Change("run", argv=("mv", "-fT", "--", path, f"{path}{ASIDE}")),)
 
 
 def edited(host: Host, files: Sequence[tuple[str, str]]) -> list[str]:
     """In words, each file that is another one than we wrote, and where it will be saved."""
     probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in files]
-    answers = host.batch([Look(probe) for probe in probes])
+    answers = host.batch([Read(probe) for probe in probes])
     return [
         f"{path} was changed since it was kept: that is saved as {path}{SAVED}"
         for (path, text), probe, answer in zip(files, probes, answers, strict=True)
@@ -260,7 +266,7 @@ LEASE = 30.0
 """Seconds after which a host that has lost us undoes what was begun."""
 
 
-class InDoubt(HostUnreachable):
+class OutcomeUnknown(HostUnreachable):
     """The link was lost while what was begun was made to stay: whether it stays is not known."""
 
 
@@ -335,7 +341,7 @@ def begun(
                     _watch_on(host, path, trial)  # first: the change itself may cut the link
                 _change(host, files, live, stop)
                 yield notes
-            except InDoubt:
+            except OutcomeUnknown:
                 raise
             except HostUnreachable as lost:
                 within = max(LEASE, trial)
@@ -391,7 +397,7 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
             )
 
 
-def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsDebt, ...]:
+def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsUndo, ...]:
     """The groups of all that is set live.  Undone after a reboot too: the files that were kept
     have made the boot set them."""
     wanted: dict[str, list[str]] = {}
@@ -410,7 +416,7 @@ def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsDebt, .
             advice="Leave it out of the profile (iotrial keep … export writes it), or mend `on`.",
         )
     return tuple(
-        SettingsDebt(
+        SettingsUndo(
             group.device,
             None,
             tuple(replace(each, durable=True) for each in group.owed),
@@ -420,15 +426,15 @@ def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsDebt, .
     )
 
 
-def _former_files(host: Host, files: Sequence[NativeFile]) -> tuple[SettingsDebt, ...]:
+def _former_files(host: Host, files: Sequence[NativeFile]) -> tuple[SettingsUndo, ...]:
     """Each file as it is now: moved aside with all that a name is tied to, or not there."""
     found = [
         former_file(host, each, _made_folders(host, each.path)) for each in files if not each.people
     ]
-    return (SettingsDebt("", None, tuple(found)),) if found else ()
+    return (SettingsUndo("", None, tuple(found)),) if found else ()
 
 
-def _made_folders(host: Host, path: str) -> tuple[Act, ...]:
+def _made_folders(host: Host, path: str) -> tuple[Change, ...]:
     """What removes the folders again that are made for a file, the innermost first."""
     made = []
     for parent in PurePosixPath(path).parents:
@@ -437,7 +443,7 @@ def _made_folders(host: Host, path: str) -> tuple[Act, ...]:
             break
         except FileRefused:
             made.append(str(parent))
-    return (Act("run", argv=("rmdir", "--ignore-fail-on-non-empty", *made)),) if made else ()
+    return (Change("run", argv=("rmdir", "--ignore-fail-on-non-empty", *made)),) if made else ()
 
 
 def _save(host: Host, files: Sequence[NativeFile]) -> None:
@@ -445,18 +451,18 @@ def _save(host: Host, files: Sequence[NativeFile]) -> None:
     mine = [each for each in files if not each.people]
     probes = [Probe(each.path, pick="whole", absent=ABSENT) for each in mine]
     steps = [
-        Hold(
+        Ensure(
             probe,
             each.text,
             (
                 *aside(host, each.path),
-                Act("save", path=each.path, data=each.text),
-                *([Act("run", argv=("chmod", "755", each.path))] if each.program else []),
+                Change("save", path=each.path, data=each.text),
+                *([Change("run", argv=("chmod", "755", each.path))] if each.program else []),
             ),
         )
         for each, probe in zip(mine, probes, strict=True)
     ]
-    answers = host.batch([*steps, *(Look(probe) for probe in probes)])
+    answers = host.batch([*steps, *(Read(probe) for probe in probes)])
     for each, probe, done, seen in zip(
         mine, probes, answers[: len(mine)], answers[len(mine) :], strict=True
     ):
@@ -477,14 +483,14 @@ def commit(host: Host, name: str) -> None:
             raise HostError(f"{host.name}: {done.complaint}", advice="Nothing is kept: see df.")
         host.run(["sync", "--", place])
     except HostUnreachable as lost:
-        raise InDoubt(
+        raise OutcomeUnknown(
             f"{lost.message}, while {name} was made to stay",
             advice=f"It is kept, or {host.name} undoes it by itself: iotrial keep {name} verify",
         ) from lost
 
 
 def _undo_begun(host: Host, path: str) -> None:
-    payment = Payment()
+    payment = RestoreReport()
     pay(host, _as_now(host, read_session(path, host.read(path))), payment)
     if payment.owed:
         raise OwedError(
@@ -502,7 +508,7 @@ def _forget(host: Host, name: str) -> None:
             host.remove(f"{folder(host)}/{name}{suffix}")
 
 
-def _as_now(host: Host, session: Session) -> Session:
+def _as_now(host: Host, session: JournalFile) -> JournalFile:
     """As if there had been no reboot: what is kept is set again by every boot."""
     return replace(session, boot_id=boot_id(host))
 
@@ -551,7 +557,7 @@ def confirmable(host: Host, name: str) -> None:
         )
 
 
-def undo(host: Host, name: str) -> Payment:
+def undo(host: Host, name: str) -> RestoreReport:
     """Give everything back as it was before ``name`` was kept, bit for bit.
 
     Raises RefusedError where nothing is kept by that name, OwedError naming what does not go back.
@@ -560,8 +566,8 @@ def undo(host: Host, name: str) -> Payment:
     there = find_now(host, name)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
-        raise NothingKept(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
-    payment, edits = Payment(), edited(host, there.files)
+        raise ProfileNotFound(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
+    payment, edits = RestoreReport(), edited(host, there.files)
     session = owed_there(_as_now(host, there.session), there.moved)
     # What was begun may still be at work; what is kept has no process, whoever has such a mark.
     pay(host, session if there.pending else replace(session, token=""), payment)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, IotrialError, LockedError, RefusedError, TargetRefused
-from iotrial.execute.settings.journal import REPORT, SUFFIX, Session, read_session
+from iotrial.execute.settings.journal import REPORT, SUFFIX, JournalFile, read_session
 from iotrial.execute.settings.moved import followed, lasting, moved, same
 from iotrial.execute.settings.restore import BOOT_ID, boot_id, in_words
 from iotrial.hosts.places import journal_folder
@@ -19,7 +19,7 @@ from iotrial.hosts.steps import reads
 from iotrial.keep.profile import Profile, parse
 from iotrial.look.identity import BLOCK, identify
 from iotrial.model.host import Host
-from iotrial.model.step import ABSENT, Look, Probe
+from iotrial.model.step import ABSENT, Probe, Read
 from iotrial.model.tunable import Scope, Setting
 from iotrial.tunables import tunable
 
@@ -31,23 +31,23 @@ def folder(host: Host) -> str:
     return f"{PurePosixPath(journal_folder(host)).parent}/kept.d"
 
 
-class NothingKept(RefusedError):
+class ProfileNotFound(RefusedError):
     """Nothing is kept by that name, nor tried."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptProfile:
     """One profile on a host.  ``pending``: begun, or being tried, and not confirmed; ``moved``: the
     names that its disks had (they have those of the profile)."""
 
     profile: Profile
     files: tuple[tuple[str, str], ...]
-    session: Session
+    session: JournalFile
     pending: bool
     moved: Mapping[str, str] = field(default_factory=dict)
 
 
-def kept(host: Host) -> tuple[Kept, ...]:
+def kept(host: Host) -> tuple[KeptProfile, ...]:
     """Everything that is kept on the host, or was begun, by name."""
     place = folder(host)
     try:
@@ -90,11 +90,11 @@ def refuse_unprivileged(host: Host) -> None:
         raise RefusedError(f"{host.name}: keep needs root", advice=host.unprivileged)
 
 
-def find(host: Host, name: str) -> Kept | None:
+def find(host: Host, name: str) -> KeptProfile | None:
     return next((each for each in kept(host) if each.profile.name == name), None)
 
 
-def find_now(host: Host, name: str) -> Kept | None:
+def find_now(host: Host, name: str) -> KeptProfile | None:
     """The same, with each disk by the name that it has now."""
     if (there := find(host, name)) is None:
         return None
@@ -102,7 +102,7 @@ def find_now(host: Host, name: str) -> Kept | None:
     return replace(there, profile=followed(there.profile, names), moved=names)
 
 
-def _read(host: Host, place: str, name: str, suffix: str) -> Kept:
+def _read(host: Host, place: str, name: str, suffix: str) -> KeptProfile:
     path = f"{place}/{name}{suffix}"
     try:
         profile = parse(_text(host, f"{place}/{name}.toml"), f"{place}/{name}.toml")
@@ -111,7 +111,7 @@ def _read(host: Host, place: str, name: str, suffix: str) -> Kept:
         # Begun, and not even that far: the journal says what is owed.
         profile, files = Profile(name, ()), {}
     pairs = tuple((str(at), str(text)) for at, text in files.items())
-    return Kept(profile, pairs, read_session(path, host.read(path)), suffix == SUFFIX)
+    return KeptProfile(profile, pairs, read_session(path, host.read(path)), suffix == SUFFIX)
 
 
 def _text(host: Host, path: str) -> str:
@@ -167,7 +167,7 @@ class Difference:
     since: str
 
 
-def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
+def verify(host: Host, name: str) -> tuple[KeptProfile, tuple[Difference, ...]]:
     """What is no longer as it was kept.  Raises RefusedError where nothing is kept by that name."""
     refuse_unprivileged(host)
     there = find_now(host, name)
@@ -175,7 +175,7 @@ def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
         told = undone(host, name)
-        raise NothingKept(
+        raise ProfileNotFound(
             f"{host.name}: no {name} is kept{': ' if told else ''}{told}",
             advice=f"Kept here: {known}",
         )
@@ -186,7 +186,7 @@ def verify(host: Host, name: str) -> tuple[Kept, tuple[Difference, ...]]:
     return there, tuple(found)
 
 
-def differing(host: Host, there: Kept) -> tuple[Difference, ...]:
+def differing(host: Host, there: KeptProfile) -> tuple[Difference, ...]:
     """What is no longer as it was kept; values of a device that is another one now are not read."""
     seen = _last_seen(host, f"{folder(host)}/{there.profile.name}.seen")
     others = {device: (was, now) for device, was, now in strangers(host, there.profile)}
@@ -207,9 +207,9 @@ def _last_seen(host: Host, path: str) -> str:
     return f"since some time after {at}" + ("" if boot == here else ", before the latest boot")
 
 
-def _files_differing(host: Host, there: Kept, seen: str) -> Iterable[Difference]:
+def _files_differing(host: Host, there: KeptProfile, seen: str) -> Iterable[Difference]:
     probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in there.files]
-    answers = host.batch([Look(probe) for probe in probes])
+    answers = host.batch([Read(probe) for probe in probes])
     for (path, text), probe, answer in zip(there.files, probes, answers, strict=True):
         now = reads(probe, answer)
         if now == text:
@@ -220,11 +220,11 @@ def _files_differing(host: Host, there: Kept, seen: str) -> Iterable[Difference]
 
 
 def _values_differing(
-    host: Host, there: Kept, seen: str, without: Container[str]
+    host: Host, there: KeptProfile, seen: str, without: Container[str]
 ) -> Iterable[Difference]:
     live = [each for each in live_settings(there.profile) if each.device not in without]
     probes = [tunable(each.tunable).probe(each.device) for each in live]
-    answers = host.batch([Look(probe) for probe in probes])
+    answers = host.batch([Read(probe) for probe in probes])
     for each, probe, answer in zip(live, probes, answers, strict=True):
         now = reads(probe, answer)
         if now != each.value:

@@ -24,37 +24,37 @@ from iotrial.errors import (
     RefusedError,
 )
 from iotrial.execute.keep import keeping
-from iotrial.execute.keep.keeping import InDoubt
-from iotrial.execute.keep.kept import Difference, Kept, find, verify
+from iotrial.execute.keep.keeping import OutcomeUnknown
+from iotrial.execute.keep.kept import Difference, KeptProfile, find, verify
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import Payment
+from iotrial.execute.settings.restore import RestoreReport
 from iotrial.hosts.at_once import at_once
 from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile
 from iotrial.look.kernels import Key, kernel_of, refuse_twins
 from iotrial.model.host import Host
-from iotrial.model.study import Place
+from iotrial.model.study import StudyHost
 from iotrial.tunables import tunable
 
 T = TypeVar("T")
-Reach = Callable[[Place], AbstractContextManager[Host]]
+Reach = Callable[[StudyHost], AbstractContextManager[Host]]
 State = Literal["kept", "trying", "as-before", "lost", "in-doubt", "owed"]
 
 
-class Withdrawn(IotrialError):
+class _AnotherFailed(IotrialError):
     """This host could; another one could not."""
 
 
-class Taken(Withdrawn):
+class _TakenBack(_AnotherFailed):
     """Confirmed, and taken back."""
 
 
-class Untried(RefusedError):
+class _NotOnTrial(RefusedError):
     """There is nothing that could be confirmed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class HostProfile:
     """What of a profile is one host's: a profile of one machine, and its native files."""
 
     profile: Profile
@@ -62,7 +62,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class HostOutcome:
     """What a host came to: ``state``, ``why`` where that is not what was asked for, and what a
     person should know (``notes``)."""
 
@@ -73,14 +73,14 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Came:
+class HostOutcomes:
     """``outcomes`` by host, in their order; ``error`` is the gravest of what went wrong."""
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[HostOutcome, ...]
     error: IotrialError | None = None
 
 
-class Vote:
+class _Vote:
     """Whether all of ``hosts`` can: each says so once, and hears the answer when all have."""
 
     def __init__(self, hosts: int) -> None:
@@ -98,7 +98,7 @@ class Vote:
     def agree(self, host: str) -> None:
         """This host is able.  Raises Withdrawn unless all are."""
         if not self.cast(host, able=True):
-            raise Withdrawn("another host could not")
+            raise _AnotherFailed("another host could not")
 
     def _decided(self) -> bool:
         return len(self._said) == self._hosts or not all(self._said.values())
@@ -106,7 +106,7 @@ class Vote:
 
 @contextmanager
 def reached(
-    places: Sequence[Place], reach: Reach, *, lock: bool
+    places: Sequence[StudyHost], reach: Reach, *, lock: bool
 ) -> Iterator[tuple[dict[str, Host], dict[str, Exception]]]:
     """The hosts at these places, by name, and why others are not among them.
 
@@ -121,7 +121,7 @@ def reached(
         yield hosts, errors
 
 
-def _opening(place: Place, reach: Reach, lock: object) -> Callable[[], tuple[Host, ExitStack]]:
+def _opening(place: StudyHost, reach: Reach, lock: object) -> Callable[[], tuple[Host, ExitStack]]:
     def opened() -> tuple[Host, ExitStack]:
         with ExitStack() as stack:
             host = stack.enter_context(reach(place))
@@ -135,18 +135,18 @@ def _opening(place: Place, reach: Reach, lock: object) -> Callable[[], tuple[Hos
 
 def apply(
     hosts: Mapping[str, Host],
-    shares: Mapping[str, Share],
+    shares: Mapping[str, HostProfile],
     *,
     trial: float = 0.0,
     stop: Callable[[], None] = lambda: None,
-) -> Came:
+) -> HostOutcomes:
     """As :func:`iotrial.execute.keep.keeping.apply`, on each host its share: on all or on none.
 
     The caller holds the hosts' locks.  Raises RefusedError, before anything is changed, where two
     hosts are one kernel and both would set what belongs to it.
     """
     _refuse_shared(hosts, shares)
-    force, stay = Vote(len(shares)), Vote(len(shares))
+    force, stay = _Vote(len(shares)), _Vote(len(shares))
 
     def one(name: str) -> tuple[str, ...]:
         host, share = hosts[name], shares[name]
@@ -159,17 +159,17 @@ def apply(
                 keeping.commit(host, share.profile.name)
         if not stay.cast(name, able=True):
             keeping.undo(host, share.profile.name)
-            raise Withdrawn("another host was lost")
+            raise _AnotherFailed("another host was lost")
         return notes
 
     done, errors = at_once({name: _bound(one, name) for name in shares})
     state: State = "trying" if trial else "kept"
-    good = {name: Outcome(name, state, notes=notes) for name, notes in done.items()}
+    good = {name: HostOutcome(name, state, notes=notes) for name, notes in done.items()}
     return _came(shares, good, errors, "as-before")
 
 
 @contextmanager
-def _unable(host: str, *votes: Vote) -> Iterator[None]:
+def _unable(host: str, *votes: _Vote) -> Iterator[None]:
     """Whatever ends this early, nobody waits for the host's word."""
     try:
         yield
@@ -179,19 +179,19 @@ def _unable(host: str, *votes: Vote) -> Iterator[None]:
         raise
 
 
-def confirm(hosts: Mapping[str, Host], name: str) -> Came:
+def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
     """What is being tried on all of these hosts is kept on all of them.
 
     Nothing is where one of them cannot; a host on which it is kept already is none that cannot.
     """
-    able, stay = Vote(len(hosts)), Vote(len(hosts))
+    able, stay = _Vote(len(hosts)), _Vote(len(hosts))
 
     def one(called: str) -> bool:
         host = hosts[called]
         with _unable(called, able, stay):
             there = find(host, name)
             if there is None:
-                raise Untried(f"{host.name}: {name} is not being tried: was it undone?")
+                raise _NotOnTrial(f"{host.name}: {name} is not being tried: was it undone?")
             mine = there.pending
             if mine:
                 keeping.confirmable(host, name)
@@ -200,26 +200,28 @@ def confirm(hosts: Mapping[str, Host], name: str) -> Came:
                 keeping.commit(host, name)
         if not stay.cast(called, able=True) and mine:
             keeping.undo(host, name)
-            raise Taken("another host was lost")
+            raise _TakenBack("another host was lost")
         return mine
 
     done, errors = at_once({each: _bound(one, each) for each in hosts})
     if done and not errors and not any(done.values()):
         advice = f"See: iotrial keep {name} verify"
         errors = {next(iter(done)): RefusedError(f"{name} is kept already", advice=advice)}
-    good = {each: Outcome(each, "kept") for each in done}
+    good = {each: HostOutcome(each, "kept") for each in done}
     return _came(hosts, good, errors, "trying")
 
 
 def verified(
     hosts: Mapping[str, Host], name: str
-) -> tuple[dict[str, tuple[Kept, tuple[Difference, ...]]], dict[str, Exception]]:
+) -> tuple[dict[str, tuple[KeptProfile, tuple[Difference, ...]]], dict[str, Exception]]:
     """What differs on each host; and of the others why it cannot be said (RefusedError: nothing is
     kept there)."""
     return at_once({each: _named(verify, host, name) for each, host in hosts.items()})
 
 
-def undone(hosts: Mapping[str, Host], name: str) -> tuple[dict[str, Payment], dict[str, Exception]]:
+def undone(
+    hosts: Mapping[str, Host], name: str
+) -> tuple[dict[str, RestoreReport], dict[str, Exception]]:
     """Give everything back on each host; and of the others why not."""
     return at_once({each: _named(keeping.undo, host, name) for each, host in hosts.items()})
 
@@ -239,36 +241,38 @@ def gravest(errors: Mapping[str, Exception]) -> IotrialError | None:
 
 
 def _weight(error: IotrialError) -> int:
-    ranks = (OwedError, Interrupted, InDoubt, HostUnreachable, Withdrawn)
+    ranks = (OwedError, Interrupted, OutcomeUnknown, HostUnreachable, _AnotherFailed)
     order = (0, 1, 3, 4, 5)
     return next((n for kind, n in zip(ranks, order, strict=True) if isinstance(error, kind)), 2)
 
 
 def _came(
     order: Mapping[str, object],
-    good: Mapping[str, Outcome],
+    good: Mapping[str, HostOutcome],
     errors: Mapping[str, Exception],
     otherwise: State,
-) -> Came:
+) -> HostOutcomes:
     outcomes = tuple(
         good[name] if name in good else _outcome(name, errors[name], otherwise) for name in order
     )
-    return Came(outcomes, gravest(errors))
+    return HostOutcomes(outcomes, gravest(errors))
 
 
-def _outcome(name: str, error: Exception, otherwise: State) -> Outcome:
+def _outcome(name: str, error: Exception, otherwise: State) -> HostOutcome:
     said = error.message if isinstance(error, IotrialError) else str(error)
     said = said.removeprefix(f"{name}: ")
-    if isinstance(error, InDoubt):
-        return Outcome(name, "in-doubt", said)
+    if isinstance(error, OutcomeUnknown):
+        return HostOutcome(name, "in-doubt", said)
     if isinstance(error, HostUnreachable):
-        return Outcome(name, "lost", f"{said}. {error.advice}".strip())
+        return HostOutcome(name, "lost", f"{said}. {error.advice}".strip())
     if isinstance(error, OwedError):
-        return Outcome(name, "owed", said)
-    return Outcome(name, "as-before" if isinstance(error, (Taken, Untried)) else otherwise, said)
+        return HostOutcome(name, "owed", said)
+    return HostOutcome(
+        name, "as-before" if isinstance(error, (_TakenBack, _NotOnTrial)) else otherwise, said
+    )
 
 
-def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, Share]) -> None:
+def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, HostProfile]) -> None:
     """Of namespaces on one kernel each would take the other's value for what was there before."""
     kernels = {name: kernel_of(hosts[name]) for name in shares}
     owners: dict[Key, str] = {}

@@ -6,11 +6,12 @@ Network Time Protocol, IEEE Trans. Communications 39, 1482-1493: the clock filte
 started early, in a shell that waits until the common moment by its own host's clock, and notes when
 it went on.  So the skew between hosts is that of the clocks, not that of the links.
 
-A tool that can (:class:`iotrial.model.tool.Gated`) makes ready first and waits inside, at a *gate*,
-so that its own start is over by then.  The gate is a pipe (pipe(7)).  Whoever waits reads from it;
-nobody ever writes to it; the shell that holds its other end closes that at the moment, and leaves a
-file ``go`` before.  A pipe that ends without such a file says that the holder was killed: then
-nothing begins.  So nobody who waits has to be found and ended, and who comes late does not wait.
+A tool that can (:class:`iotrial.model.tool.SupportsBarrier`) makes ready first and waits inside, at
+a *gate*, so that its own start is over by then.  The gate is a pipe (pipe(7)).  Whoever waits reads
+from it; nobody ever writes to it; the shell that holds its other end closes that at the moment, and
+leaves a file ``go`` before.  A pipe that ends without such a file says that the holder was killed:
+then nothing begins.  So nobody who waits has to be found and ended, and who comes late does not
+wait.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.model.host import Host
-from iotrial.model.tool import Gate
+from iotrial.model.tool import LoadBarrier
 
 ASKS = 4
 """Questions for the time before each trial."""
@@ -32,7 +33,7 @@ since the epoch; of several jobs the last."""
 EXIT = "exitcode"
 _NANO = 1_000_000_000
 
-GATE = Gate('eval "$IOTRIAL_GATE"', '[ -e "$IOTRIAL_HERE/began" ] || eval "$IOTRIAL_GATE"')
+GATE = LoadBarrier('eval "$IOTRIAL_GATE"', '[ -e "$IOTRIAL_HERE/began" ] || eval "$IOTRIAL_GATE"')
 """What a tool has a shell do when it is ready.  In vain outside of :func:`together`, so that its
 command can be tried by hand."""
 
@@ -129,25 +130,25 @@ done
 
 
 @dataclass(frozen=True, slots=True)
-class Offset:
+class ClockOffset:
     """How far a host's clock is ahead of ours, in seconds, and how well that is known."""
 
     seconds: float
     within: float
 
 
-def offset(host: Host, asks: int = ASKS) -> Offset:
+def offset(host: Host, asks: int = ASKS) -> ClockOffset:
     """Ask a host for its time.  One that is this machine has our clock."""
     if not host.remote:
-        return Offset(0.0, 0.0)
+        return ClockOffset(0.0, 0.0)
     return min((_asked(host) for _ in range(asks)), key=lambda each: each.within)
 
 
-def _asked(host: Host) -> Offset:
+def _asked(host: Host) -> ClockOffset:
     before, began = time.time(), time.monotonic()
     there = float(host.run(["date", "+%s.%N"]).text)
     took = time.monotonic() - began
-    return Offset(there - (before + took / 2), took / 2)
+    return ClockOffset(there - (before + took / 2), took / 2)
 
 
 def together(

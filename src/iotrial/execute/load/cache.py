@@ -29,7 +29,7 @@ from iotrial.execute.targets.making import mount_again
 from iotrial.execute.targets.trees import MARK
 from iotrial.look import reading as look
 from iotrial.model.host import Host
-from iotrial.model.target import Aim, Target
+from iotrial.model.target import PreparedTarget, Target
 from iotrial.model.trial import Doubt, Trial
 from iotrial.units import format_bytes
 
@@ -47,7 +47,7 @@ _NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CacheResidency:
     """How much of what was looked at is in the page cache, in bytes; ``why`` it cannot be said,
     or ''."""
 
@@ -72,13 +72,13 @@ def meet_cache(session: HostSession, trial: Trial) -> tuple[Doubt, ...]:
     return ()
 
 
-def drop(host: Host, aim: Aim) -> tuple[Doubt, ...]:
+def drop(host: Host, aim: PreparedTarget) -> tuple[Doubt, ...]:
     """Write dirty pages, drop all clean ones, and verify it on the target.
 
     Raises TrialError where it is not allowed.  Doubts where something stays; INVALID where that
     is more than a hundredth of what was looked at.
     """
-    probe = Probed(host, aim)
+    probe = _CacheProbe(host, aim)
     probe.warm()
     for attempt in range(_TRIES):
         if attempt:
@@ -92,13 +92,13 @@ def drop(host: Host, aim: Aim) -> tuple[Doubt, ...]:
     return _doubts(seen, aim, "after dropping the caches")
 
 
-def remount(host: Host, aim: Aim, target: Target) -> tuple[Doubt, ...]:
+def remount(host: Host, aim: PreparedTarget, target: Target) -> tuple[Doubt, ...]:
     """Unmount the file system that iotrial mounted for ``target`` and mount it again, and verify
     that nothing stayed in memory.  Mount options that a treatment had set are gone then.
 
     Raises TrialError when it is in use.
     """
-    probe = Probed(host, aim)
+    probe = _CacheProbe(host, aim)
     probe.warm()
     mount_again(host, target, aim.path)
     seen = probe.look()
@@ -118,7 +118,7 @@ def _drop(host: Host) -> None:
         ) from refused
 
 
-def _doubts(seen: Seen, aim: Aim, when: str) -> tuple[Doubt, ...]:
+def _doubts(seen: CacheResidency, aim: PreparedTarget, when: str) -> tuple[Doubt, ...]:
     if seen.why:
         what = f"{when} nobody can tell whether {aim.path} is cached: {seen.why}"
         return (Doubt("cache-unverified", what, "Read past the cache instead (direct I/O)."),)
@@ -135,10 +135,10 @@ def _doubts(seen: Seen, aim: Aim, when: str) -> tuple[Doubt, ...]:
     return (Doubt("cache-kept", what, advice, invalid=seen.resident > _NEGLIGIBLE * seen.of),)
 
 
-class Probed:
+class _CacheProbe:
     """What is looked at.  ``reads`` says that looking is reading, so that it leaves pages."""
 
-    def __init__(self, host: Host, aim: Aim) -> None:
+    def __init__(self, host: Host, aim: PreparedTarget) -> None:
         self.host = host
         self.aim = aim
         self.files = _files(host, aim)
@@ -151,29 +151,33 @@ class Probed:
         if self.reads or self.files:
             self._read()
 
-    def look(self) -> Seen:
+    def look(self) -> CacheResidency:
         """As far as there is something to look at: a folder may be empty as yet."""
-        seen = self._by_reading() if self.reads else Seen()
+        seen = self._by_reading() if self.reads else CacheResidency()
         files = [*([] if self.reads else self.files), *filter(None, [self.backing])]
         if seen.why or not files or not self.fincore:
             return seen
         more = resident(self.host, files)
-        return Seen(seen.resident + more.resident, seen.of + more.of, more.why)
+        return CacheResidency(seen.resident + more.resident, seen.of + more.of, more.why)
 
-    def _by_reading(self) -> Seen:
+    def _by_reading(self) -> CacheResidency:
         """Bytes that were read and that the disk did not have to deliver."""
         device = self.aim.device
         if not device:
-            return Seen(why="fincore is not installed there (util-linux), and there is no disk")
+            return CacheResidency(
+                why="fincore is not installed there (util-linux), and there is no disk"
+            )
         before = _delivered(self.host, device)
         size = self._read()
         between = _delivered(self.host, device)
         if between - before >= size:
-            return Seen(0, size)
+            return CacheResidency(0, size)
         self._read("iflag=direct")
         if _delivered(self.host, device) - between < size:
-            return Seen(why=f"{device} does not count what it reads (is queue.iostats 0?)")
-        return Seen(size - (between - before), size)
+            return CacheResidency(
+                why=f"{device} does not count what it reads (is queue.iostats 0?)"
+            )
+        return CacheResidency(size - (between - before), size)
 
     def _read(self, *flags: str) -> int:
         """Read the first MiB; gives back how many bytes that were."""
@@ -185,20 +189,20 @@ class Probed:
         return int(told[1])
 
 
-def resident(host: Host, files: Sequence[str]) -> Seen:
+def resident(host: Host, files: Sequence[str]) -> CacheResidency:
     """Bytes of these files that are in the page cache."""
     argv = ["fincore", "--bytes", "--noheadings", "--raw", "--output", "RES,SIZE"]
     done = host.run([*argv, *files], timeout=_SYNC_WITHIN)
     rows = [line.split() for line in done.text.splitlines()]
     if done.exit != 0 and not rows:
-        return Seen(why=f"fincore: {done.complaint}")
+        return CacheResidency(why=f"fincore: {done.complaint}")
     try:
-        return Seen(sum(int(row[0]) for row in rows), sum(int(row[1]) for row in rows))
+        return CacheResidency(sum(int(row[0]) for row in rows), sum(int(row[1]) for row in rows))
     except (ValueError, IndexError):
-        return Seen(why=f"fincore says {done.text.strip()[:60]!r}")
+        return CacheResidency(why=f"fincore says {done.text.strip()[:60]!r}")
 
 
-def _files(host: Host, aim: Aim) -> list[str]:
+def _files(host: Host, aim: PreparedTarget) -> list[str]:
     """The files that a load in the target may read, :data:`_MOST_FILES` at most."""
     kind = aim.target.under_load
     if kind == "device":

@@ -34,7 +34,7 @@ end.  Whatever else is cleaned up (a trim) owes nobody anything, and is not done
 
 What a load leaves in its target: owed before there is a load, removed after it.
 
-A tool says what that is (:class:`iotrial.model.tool.Left`).  What was there before us is never
+A tool says what that is (:class:`iotrial.model.tool.Leftover`).  What was there before us is never
 owed, hence never removed: a file that a load only writes into is used and stays; a name that the
 load would take for itself is refused.
 
@@ -52,18 +52,18 @@ from pathlib import Path, PurePosixPath
 
 from iotrial.errors import OwedError, TrialError
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.load.load import Watch, execute_load, last_words
+from iotrial.execute.load.load import LoadWatch, execute_load, last_words
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import file_debt, unmake
-from iotrial.execute.settings.journal import SUFFIX, MadeDebt, numbered
+from iotrial.execute.settings.journal import SUFFIX, ResourceUndo, numbered
 from iotrial.execute.targets.trees import TreePlan, make_tree, plan_tree
 from iotrial.hosts.steps import beside
 from iotrial.look import reading
 from iotrial.model.host import Host
 from iotrial.model.step import spoken
 from iotrial.model.study import Options
-from iotrial.model.target import Aim, Target
-from iotrial.model.tool import Aimed, LaysOut, Leaves, Left, Load, Tool
+from iotrial.model.target import PreparedTarget, Target
+from iotrial.model.tool import Leftover, Load, SupportsLayout, SupportsLeftovers, Tool, ToolTarget
 from iotrial.model.trial import Doubt, Trial
 from iotrial.model.workload import Chore, Each, Workload
 from iotrial.plan.design import workload_of
@@ -92,7 +92,7 @@ end, again and again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class _ChoreCommand:
     """What is executed for a chore: nothing where ``load.argv`` is empty.  ``within`` in seconds;
     ``makes`` are files that must be owed before; ``most`` bytes of what it prints are kept."""
 
@@ -103,24 +103,24 @@ class Deed:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class ChoreSite:
     """Where a chore is done: the target as the study declares it, what it is aimed at, the files
     that fill it (of this session, by ``name``), and how a tool lays out files there."""
 
     host: Host
     target: Target
-    aim: Aim
+    aim: PreparedTarget
     name: str
     lay_out: Callable[[], Load | None] = field(default=lambda: None)
 
 
-def deed(site: Site, chore: Chore) -> Deed:
+def deed(site: ChoreSite, chore: Chore) -> _ChoreCommand:
     """What this chore comes to now.  Raises TrialError where it cannot be done here."""
     match chore.kind:
         case "command":
-            return Deed(Load(chore.argv), COMMAND_WITHIN)
+            return _ChoreCommand(Load(chore.argv), COMMAND_WITHIN)
         case "trim":
-            return Deed(Load(_trimming(site)), _TRIM_WITHIN)
+            return _ChoreCommand(Load(_trimming(site)), _TRIM_WITHIN)
         case "fill":
             return _filling(site, chore.share)
         case "precondition":
@@ -129,17 +129,17 @@ def deed(site: Site, chore: Chore) -> Deed:
             return _laying_out(site)
 
 
-def _on_device(site: Site) -> bool:
+def _on_device(site: ChoreSite) -> bool:
     return site.target.under_load == "device"
 
 
-def _folder(site: Site) -> str:
+def _folder(site: ChoreSite) -> str:
     if site.target.under_load == "directory":
         return site.aim.path
     return str(PurePosixPath(site.aim.path).parent)
 
 
-def _trimming(site: Site) -> tuple[str, ...]:
+def _trimming(site: ChoreSite) -> tuple[str, ...]:
     if _on_device(site):
         return ("blkdiscard", site.aim.path)
     return ("fstrim", "--verbose", _folder(site))
@@ -156,30 +156,30 @@ def capacity(host: Host, target: Target, path: str) -> int:
     return int(size) * 512
 
 
-def _writing(site: Site, times: float) -> Deed:
+def _writing(site: ChoreSite, times: float) -> _ChoreCommand:
     whole = capacity(site.host, site.target, site.aim.path) // MIB
     left = round(whole * times)
     # Not every file system can go past its cache; every device can.
     direct = ("oflag=direct",) if _on_device(site) else ()
     how = ("conv=fsync,notrunc,nocreat", *direct)
     words = ("iotrial-write", site.aim.path, str(whole), str(left), *how)
-    return Deed(Load(("sh", "-c", WRITE, *words)), 60.0 + left * MIB / _SLOWEST)
+    return _ChoreCommand(Load(("sh", "-c", WRITE, *words)), 60.0 + left * MIB / _SLOWEST)
 
 
-def _filling(site: Site, share: float) -> Deed:
+def _filling(site: ChoreSite, share: float) -> _ChoreCommand:
     if _on_device(site):
         return _writing(site, share)
     total, used, room = space(site.host, _folder(site))
     wanted = int(total * share) - used
     if wanted < MIB:
-        return Deed(Load(()), 0.0)
+        return _ChoreCommand(Load(()), 0.0)
     if wanted + (0 if site.target.filesystem else _MARGIN) > room:
         raise TrialError(
             f"no room to fill {_folder(site)} to {share:.0%}: {format_bytes(room)} are left"
         )
     path, count = f"{_folder(site)}/{site.name}", str(wanted // MIB)
     words = ("iotrial-write", path, count, count, "conv=fsync")
-    return Deed(Load(("sh", "-c", WRITE, *words)), 60.0 + wanted / _SLOWEST, (path,))
+    return _ChoreCommand(Load(("sh", "-c", WRITE, *words)), 60.0 + wanted / _SLOWEST, (path,))
 
 
 def space(host: Host, folder: str) -> tuple[int, int, int]:
@@ -193,18 +193,18 @@ def space(host: Host, folder: str) -> tuple[int, int, int]:
     return blocks * size, (blocks - free) * size, room * size
 
 
-def _laying_out(site: Site) -> Deed:
+def _laying_out(site: ChoreSite) -> _ChoreCommand:
     if site.target.under_load != "directory":
         return _writing(site, 1.0)
     load = site.lay_out()
     if load is None:
         raise TrialError("the tool lays out no files without a load")
-    return Deed(load, COMMAND_WITHIN)
+    return _ChoreCommand(load, COMMAND_WITHIN)
 
 
 def do(
     host: Host,
-    it: Deed,
+    it: _ChoreCommand,
     folder: Path,
     *,
     token: str,
@@ -221,7 +221,7 @@ def do(
         return ""
     for name, content in it.load.files:
         (folder / name).write_bytes(content)
-    watch = Watch(it.within, lambda _elapsed: None, interruption)
+    watch = LoadWatch(it.within, lambda _elapsed: None, interruption)
     try:
         ended = execute_load(host, argv, folder=folder, token=token, watch=watch)
     except TrialError as error:
@@ -242,7 +242,7 @@ def shorten(path: Path, most: int) -> None:
             file.truncate(most)
 
 
-def debts(site: Site, it: Deed) -> tuple[MadeDebt, ...]:
+def debts(site: ChoreSite, it: _ChoreCommand) -> tuple[ResourceUndo, ...]:
     """What must be in the journal before the deed is executed.  What is on a file system of
     iotrial's own goes with that."""
     if site.target.filesystem:
@@ -285,7 +285,7 @@ def gather_evidence(
     for number, argv in enumerate(commands, 1):
         there = folder / f"evidence-{number}"
         words = ("sh", "-c", LIMITED, "iotrial-limited", str(MOST + 1), *argv)
-        deed = Deed(Load(words), WITHIN, most=MOST + 1)
+        deed = _ChoreCommand(Load(words), WITHIN, most=MOST + 1)
         problem = do(host, deed, there, token=token, interruption=interruption)
         said = there / "stdout"
         if said.exists() and said.stat().st_size > MOST:
@@ -309,13 +309,13 @@ def _keep(there: Path, path: Path) -> None:
 
 
 def lefts(
-    driver: Tool, workload: Workload, aimed: Aimed, facts: Mapping[str, float]
-) -> tuple[Left, ...]:
+    driver: Tool, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]
+) -> tuple[Leftover, ...]:
     """What one load of this tool leaves; nothing, unless the tool says so."""
-    return driver.leaves(workload, aimed, facts) if isinstance(driver, Leaves) else ()
+    return driver.leaves(workload, aimed, facts) if isinstance(driver, SupportsLeftovers) else ()
 
 
-def own(session: HostSession, aim: Aim, wanted: Sequence[Left]) -> None:
+def own(session: HostSession, aim: PreparedTarget, wanted: Sequence[Leftover]) -> None:
     """Owe what a load will leave, once a session, and make the folders that it works in.
 
     Raises TrialError where something else has the name, or is still there from another trial.
@@ -328,7 +328,7 @@ def own(session: HostSession, aim: Aim, wanted: Sequence[Left]) -> None:
             _have_folder(session, left, debt)
 
 
-def clear(session: HostSession, wanted: Sequence[Left]) -> None:
+def clear(session: HostSession, wanted: Sequence[Leftover]) -> None:
     """Remove what is of one trial.  What stays is owed, and tried again before the next trial and
     at the end of the study."""
     for left in wanted:
@@ -338,7 +338,7 @@ def clear(session: HostSession, wanted: Sequence[Left]) -> None:
                 unmake(session.host, debt)
 
 
-def _left_debt(session: HostSession, aim: Aim, left: Left) -> MadeDebt | None:
+def _left_debt(session: HostSession, aim: PreparedTarget, left: Leftover) -> ResourceUndo | None:
     if session.host.run(["stat", "-c", "%F", left.path]).exit == 0:
         if left.kind == "file" and left.each == "study" and not left.ours:
             return None
@@ -349,7 +349,7 @@ def _left_debt(session: HostSession, aim: Aim, left: Left) -> MadeDebt | None:
     mounting = aim.target.mount
     if left.kind == "folder":
         plan = plan_tree(session.host, left.path, session.journal.token, mounting)
-        debt = MadeDebt("tree", plan.as_dict())
+        debt = ResourceUndo("tree", plan.as_dict())
     else:
         debt = file_debt(session.host, left.path, mounting)
     if not aim.target.filesystem:
@@ -357,7 +357,7 @@ def _left_debt(session: HostSession, aim: Aim, left: Left) -> MadeDebt | None:
     return debt
 
 
-def _have_folder(session: HostSession, left: Left, debt: MadeDebt) -> None:
+def _have_folder(session: HostSession, left: Leftover, debt: ResourceUndo) -> None:
     try:
         if left.each == "trial":
             unmake(session.host, debt)
@@ -377,7 +377,7 @@ shift
 
 
 @dataclass(frozen=True, slots=True)
-class Occasion:
+class _ChoreScope:
     """Something that has chores before and after it: all trials of a workload on a target, those
     of one block, or one of them.  ``options`` are those that a stage gives the workload: with
     others, what was laid out is another file."""
@@ -389,7 +389,7 @@ class Occasion:
 
 
 @dataclass
-class Upkeep:
+class ChoreRunner:
     """``open`` maps what is prepared and not yet cleaned up to its block; ``_due`` each command of
     a clean-up to the file on the host that says it is due; ``took`` are the seconds of the last
     :meth:`begin`, where it did something.  ``said`` is told what may take long."""
@@ -399,9 +399,9 @@ class Upkeep:
     interruption: Interruption
     facts: dict[str, float]
     said: Callable[[str], None]
-    open: dict[Occasion, int] = field(default_factory=dict)
+    open: dict[_ChoreScope, int] = field(default_factory=dict)
     took: float = 0.0
-    _due: dict[tuple[Occasion, Chore], str] = field(default_factory=dict)
+    _due: dict[tuple[_ChoreScope, Chore], str] = field(default_factory=dict)
     _shared: set[tuple[str, tuple[Chore, ...]]] = field(default_factory=set)
     _fills: int = 0
 
@@ -452,16 +452,16 @@ class Upkeep:
             problems.append(self._end(occasion, self.results / "cleanup" / f"{number:04d}"))
         return list(filter(None, problems))
 
-    def _occasion(self, trial: Trial, each: Each) -> Occasion:
+    def _occasion(self, trial: Trial, each: Each) -> _ChoreScope:
         study = self.session.study
         own = study.stages[trial.stage - 1].options if trial.stage else ()
-        return Occasion(trial.workload, trial.target, each, dict(own).get(trial.workload, ()))
+        return _ChoreScope(trial.workload, trial.target, each, dict(own).get(trial.workload, ()))
 
-    def _has(self, occasion: Occasion) -> bool:
+    def _has(self, occasion: _ChoreScope) -> bool:
         declared = self.session.study.workload(occasion.workload)
         return any(c.each == occasion.each for c in (*declared.prepare, *declared.cleanup))
 
-    def _begin(self, occasion: Occasion, trial: Trial, folder: Path) -> str:
+    def _begin(self, occasion: _ChoreScope, trial: Trial, folder: Path) -> str:
         declared = self.session.study.workload(occasion.workload)
         self._owe(occasion, declared)
         self.open[occasion] = trial.block
@@ -496,7 +496,7 @@ class Upkeep:
             f"{'; '.join(changed)}. Leave it to the factor, or to a chore of the study"
         )
 
-    def _end(self, occasion: Occasion, folder: Path) -> str:
+    def _end(self, occasion: _ChoreScope, folder: Path) -> str:
         """All of them, also after one that failed; gives back why the first failed, or ''."""
         declared = self.session.study.workload(occasion.workload)
         problems = []
@@ -507,7 +507,7 @@ class Upkeep:
         self.open.pop(occasion)
         return next(filter(None, problems), "")
 
-    def _do(self, chore: Chore, workload: Workload, occasion: Occasion, folder: Path) -> str:
+    def _do(self, chore: Chore, workload: Workload, occasion: _ChoreScope, folder: Path) -> str:
         """One chore, kept in ``folder``; gives back which failed and why, or ''."""
         session = self.session
         target, aim = session.study.target(occasion.target), session.aims[occasion.target]
@@ -516,14 +516,14 @@ class Upkeep:
 
         def lay_out() -> Load | None:
             driver = tool(workload.tool)
-            aimed = Aimed(aim.path, target.under_load, aim.target.size)
-            if not isinstance(driver, LaysOut):
+            aimed = ToolTarget(aim.path, target.under_load, aim.target.size)
+            if not isinstance(driver, SupportsLayout):
                 return None
             own(session, aim, lefts(driver, workload, aimed, self.facts))
             return driver.lay_out(workload, aimed, self.facts)
 
         try:
-            site = Site(session.host, target, aim, name, lay_out)
+            site = ChoreSite(session.host, target, aim, name, lay_out)
             it = deed(site, chore)
             for debt in debts(site, it):
                 session.journal.owe_made(debt)
@@ -533,7 +533,7 @@ class Upkeep:
             why = error.message
         return f"{folder.name} ({chore.words}): {why}" if why else ""
 
-    def _owe(self, occasion: Occasion, declared: Workload) -> None:
+    def _owe(self, occasion: _ChoreScope, declared: Workload) -> None:
         """Say durably that the commands of this clean-up are due from now on.  Debts are paid from
         the last to the first."""
         commands = [c for c in declared.cleanup if c.each == occasion.each and c.argv]
@@ -547,10 +547,12 @@ class Upkeep:
             self.session.host.save(self._due[occasion, chore], f"{declared.name}\n".encode())
 
 
-def _owed(path: str, argv: tuple[str, ...]) -> Iterator[MadeDebt]:
-    yield MadeDebt("file", {"file": beside(path)})  # what a death in the middle of a save leaves
+def _owed(path: str, argv: tuple[str, ...]) -> Iterator[ResourceUndo]:
+    yield ResourceUndo(
+        "file", {"file": beside(path)}
+    )  # what a death in the middle of a save leaves
     words = ("sh", "-c", IF_DUE, "iotrial-cleanup", path, *argv)
-    yield MadeDebt("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
+    yield ResourceUndo("command", {"name": f"clean-up `{' '.join(argv)}`", **numbered(words)})
 
 
 def _next(folder: Path, what: str) -> Path:

@@ -37,7 +37,7 @@ ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class LoadExit:
     """How a load ended.  ``timed_out``: it outlived its limit, or all others, and was ended."""
 
     exit: int
@@ -46,7 +46,7 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class LoadWatch:
     """How a load is watched: ended after ``limit`` seconds, ``tick(elapsed)`` once a second,
     ended at once when ``interruption`` notes a signal, and within a second of ``over()``.  With
     ``begins``, on the host's clock, its seconds count from there, and the first tick is
@@ -65,8 +65,8 @@ class Watch:
 
 
 def execute_load(
-    host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: Watch
-) -> Ended:
+    host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: LoadWatch
+) -> LoadExit:
     """Start ``argv`` in ``folder`` and wait for its end.
 
     Raises Interrupted after ending the load when the controller was told to stop.
@@ -86,10 +86,10 @@ def execute_load(
         if not finished:
             end(host, process)
     watch.interruption.check()
-    return Ended(status, max(0.0, host.clock() - began), timed_out)
+    return LoadExit(status, max(0.0, host.clock() - began), timed_out)
 
 
-def _rest(host: Host, process: Process, watch: Watch) -> None:
+def _rest(host: Host, process: Process, watch: LoadWatch) -> None:
     """Wait until shortly before it begins, or until told to stop, whoever else heard that."""
     until = watch.begins - EARLY
     while (left := until - host.clock()) > 0 and not watch.interruption.signal:
@@ -97,7 +97,7 @@ def _rest(host: Host, process: Process, watch: Watch) -> None:
             return
 
 
-def last_words(folder: Path, ended: Ended) -> str:
+def last_words(folder: Path, ended: LoadExit) -> str:
     """What a load that failed said last, for people."""
     for name in ("stderr", "stdout"):
         path = folder / name
@@ -109,7 +109,7 @@ def last_words(folder: Path, ended: Ended) -> str:
     return f"exit status {ended.exit}"
 
 
-def _await(host: Host, process: Process, began: float, watch: Watch) -> tuple[int, bool]:
+def _await(host: Host, process: Process, began: float, watch: LoadWatch) -> tuple[int, bool]:
     """The exit status, and whether the limit, or the end of all others, ended it."""
     due, glances = 1.0, [*GLANCES] if watch.look else []
     while True:

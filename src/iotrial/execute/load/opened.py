@@ -60,7 +60,7 @@ _RAW_MAJORS = ("15:", "a2:")  # sg, raw; hexadecimal, as stat(1) says them
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class OpenFile:
     """A file that a process holds open for writing.  ``devno`` is that of a device node, in
     hexadecimal as stat(1) says it, ``inode`` file system and inode; ``links`` is how many names it
     has, ``born`` when it was made, in seconds since the epoch (0: nobody knows)."""
@@ -81,7 +81,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedWrites:
     """What a load may write: devices by number, files by inode and path, folders with all that is
     in them; and what was made ``since`` the first load."""
 
@@ -92,7 +92,7 @@ class Allowed:
     folders: tuple[str, ...] = ()
 
 
-def held(said: str) -> list[Held]:
+def held(said: str) -> list[OpenFile]:
     """What :data:`LOOK` found, of what is open for writing.  What was closed between the two looks
     is left out."""
     links, _, files = said.partition("\0|\0")
@@ -109,16 +109,16 @@ def held(said: str) -> list[Held]:
             name, kind, devno, inode, names, born = fields
             pid, goal = int(name.split("/")[2]), goals[name]
             when = int(born) if born.isdigit() else 0
-            found.append(Held(pid, goal, kind, devno, inode, int(names), when))
+            found.append(OpenFile(pid, goal, kind, devno, inode, int(names), when))
     return found
 
 
-def strange(every: Iterable[Held], allowed: Allowed) -> list[Held]:
+def strange(every: Iterable[OpenFile], allowed: AllowedWrites) -> list[OpenFile]:
     """What of it the load may not write."""
     return [each for each in every if not _is_own(each, allowed)]
 
 
-def _is_own(file: Held, allowed: Allowed) -> bool:
+def _is_own(file: OpenFile, allowed: AllowedWrites) -> bool:
     if file.kind.startswith("block"):
         return file.devno in allowed.devnos
     if file.kind.startswith("character"):
@@ -152,7 +152,7 @@ def watching(host: Host, parts: Sequence[TrialPart], working: str) -> Callable[[
     told = dict(_told(line) for line in lines if paths)
     on_device = {part.aim.path for part in mine if part.aim.target.under_load == "device"}
     lasting = PurePosixPath(session.journal.path).parent.parent
-    allowed = Allowed(
+    allowed = AllowedWrites(
         since=session.began,
         devnos=frozenset(told[path][0] for path in on_device & told.keys()),
         inodes=frozenset(told[path][1] for path in told.keys() - on_device),
@@ -180,7 +180,7 @@ def _writes(part: TrialPart) -> bool:
 
 
 class _Look:
-    def __init__(self, host: Host, mark: str, allowed: Allowed, target: str) -> None:
+    def __init__(self, host: Host, mark: str, allowed: AllowedWrites, target: str) -> None:
         self._host = host
         self._mark = mark
         self._allowed = allowed

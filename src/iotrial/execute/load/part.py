@@ -21,33 +21,33 @@ from iotrial.execute.hosts import Hosts
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.cache import meet_cache
 from iotrial.execute.load.chores import clear, gather_evidence, lefts, own
-from iotrial.execute.load.load import Ended, last_words
-from iotrial.execute.load.sealed import DEV, Seal
-from iotrial.execute.load.served import Client
+from iotrial.execute.load.load import LoadExit, last_words
+from iotrial.execute.load.sealed import DEV, Sandbox
+from iotrial.execute.load.served import ToolClient
 from iotrial.execute.session import HostSession
-from iotrial.formats.telemetry import Hung, Told, between, limits, strains
+from iotrial.formats.telemetry import DiskAdapter, TelemetryRange, between, limits, strains
 from iotrial.look.inodes import folders_of, settled
 from iotrial.model.host import Host
-from iotrial.model.listen import Listen
-from iotrial.model.results import Strain
-from iotrial.model.step import Look
-from iotrial.model.target import Aim, Topology
+from iotrial.model.listen import ListenAddress
+from iotrial.model.results import ResourceUsage
+from iotrial.model.step import Read
+from iotrial.model.target import PreparedTarget, Topology
 from iotrial.model.tool import (
-    Caching,
-    Gate,
-    Gated,
-    Left,
+    Leftover,
     Load,
-    Parsed,
-    Queueing,
-    Served,
+    LoadBarrier,
+    ParsedOutput,
+    SupportsBarrier,
+    SupportsCaching,
+    SupportsQueueing,
+    SupportsServer,
+    SupportsTrace,
     Tool,
-    Tracing,
     aimed_at,
     inside,
 )
 from iotrial.model.trial import Doubt, Trial, TrialState
-from iotrial.model.validity import Case, Scene, Snapshot
+from iotrial.model.validity import CheckContext, LoadEvidence, Snapshot
 from iotrial.model.workload import Workload
 from iotrial.plan.design import workload_of
 from iotrial.plan.placement import nics, spread, ways
@@ -59,26 +59,26 @@ from iotrial.validity.disk import measured
 from iotrial.validity.written import TELEMETRY
 
 
-def scene_of(session: HostSession, trial: Trial, facts: Mapping[str, float]) -> Scene:
+def scene_of(session: HostSession, trial: Trial, facts: Mapping[str, float]) -> CheckContext:
     """What the checks need to know of a trial before its load begins."""
     aim, workload = session.aims[trial.target], workload_of(session.study, trial)
     driver = tool(workload.tool)
     reach = driver.reach(workload)
-    buffered = driver.buffered(workload) if isinstance(driver, Caching) else ""
+    buffered = driver.buffered(workload) if isinstance(driver, SupportsCaching) else ""
     topology = session.topologies.get(trial.target) if reach.storage else None
-    return Scene(
+    return CheckContext(
         device=aim.device if reach.storage else "",
         disks=topology.names("disk") if topology else (),
         kind=aim.target.under_load,
         reads=reach.reads,
         writes=reach.writes,
-        direct=isinstance(driver, Caching) and not buffered,
+        direct=isinstance(driver, SupportsCaching) and not buffered,
         buffered=buffered,
         cache=workload.cache,
         size=_size(aim, workload),
         memory=facts.get("memory", 0.0),
         cpus=max(1, int(facts.get("cpus", 1))),
-        depth=driver.depth(workload, facts) if isinstance(driver, Queueing) else 0,
+        depth=driver.depth(workload, facts) if isinstance(driver, SupportsQueueing) else 0,
         ways=_ways(topology) if topology else (),
         below=tuple(node.name for node in topology.nodes) if topology else (),
     )
@@ -88,7 +88,7 @@ def _ways(topology: Topology) -> tuple[tuple[str, str, str], ...]:
     return tuple((w.disk, w.hub, w.numa) for w in ways(topology)) if spread(topology) else ()
 
 
-def _size(aim: Aim, workload: Workload) -> int:
+def _size(aim: PreparedTarget, workload: Workload) -> int:
     """Bytes that a load may use, 0 unknown: of all files where it has a folder."""
     if aim.target.under_load != "directory":
         return aim.target.size or (aim.identity.size if aim.identity else 0)
@@ -99,10 +99,10 @@ def _size(aim: Aim, workload: Workload) -> int:
         return 0
 
 
-def take(host: Host, scene: Scene) -> Snapshot:
+def take(host: Host, scene: CheckContext) -> Snapshot:
     """Everything that any check wants read, now: one round trip."""
     wanted = validity.readings(scene)
-    answers = host.batch([Look(reading.probe) for reading in wanted])
+    answers = host.batch([Read(reading.probe) for reading in wanted])
     said = {
         reading.probe.place: reading.keep(answer.raw.decode("utf-8", "replace"))
         for reading, answer in zip(wanted, answers, strict=True)
@@ -112,14 +112,17 @@ def take(host: Host, scene: Scene) -> Snapshot:
 
 
 def decide(
-    folder: Path, scene: Scene, seen: tuple[Snapshot, Snapshot], load: tuple[float, Parsed]
+    folder: Path,
+    scene: CheckContext,
+    seen: tuple[Snapshot, Snapshot],
+    load: tuple[float, ParsedOutput],
 ) -> tuple[Doubt, ...]:
     """Write down what was ``seen`` before and after a load in the trial's folder, and judge it.
     ``load`` is how many seconds it lived and what it said."""
     seconds, parsed = load
     samples = written.samples(folder / written.TELEMETRY)
     pauses = written.pauses(folder / written.PAUSES)
-    case = Case(scene, *seen, seconds, parsed.measurements, samples, pauses, parsed.disks)
+    case = LoadEvidence(scene, *seen, seconds, parsed.measurements, samples, pauses, parsed.disks)
     written.save(folder, case)
     if not parsed.measurements:
         return ()  # it failed: there is nothing to doubt
@@ -138,16 +141,16 @@ class TrialPart:
     folder: Path
     name: str = ""
     load: Load = field(default_factory=lambda: Load(()))
-    ended: Ended = field(default_factory=lambda: Ended(-1, 0.0))
-    leaves: tuple[Left, ...] = ()
+    ended: LoadExit = field(default_factory=lambda: LoadExit(-1, 0.0))
+    leaves: tuple[Leftover, ...] = ()
     doubts: list[Doubt] = field(default_factory=list)
-    scene: Scene | None = None
+    scene: CheckContext | None = None
     seen: list[Snapshot] = field(default_factory=list)
-    listen: Listen | None = None
+    listen: ListenAddress | None = None
     _plain: Load = field(default_factory=lambda: Load(()))
 
     @property
-    def aim(self) -> Aim:
+    def aim(self) -> PreparedTarget:
         return self.session.aims[self.trial.target]
 
     @property
@@ -192,7 +195,7 @@ class TrialPart:
         needs, in the folder."""
         study = self.session.study
         load = self.driver.command(self.workload, aimed_at(self.aim), self.session.numbers)
-        if study.aa and isinstance(self.driver, Tracing):
+        if study.aa and isinstance(self.driver, SupportsTrace):
             load = self.driver.traced(load, self.workload)
         self.load = self._through(load)
         for name, content in self.load.files:
@@ -202,25 +205,27 @@ class TrialPart:
         self._plain = load
         return self.served.serving(self.listen)[0] if self.served else load.argv
 
-    def gated(self, gate: Gate) -> Load | None:
+    def gated(self, gate: LoadBarrier) -> Load | None:
         """The same, waiting at ``gate`` when it is ready; None where the tool cannot."""
-        if isinstance(self.driver, Gated):
+        if isinstance(self.driver, SupportsBarrier):
             return self.driver.gated(self._plain, self.workload, gate)
         return None
 
-    def client(self, gate: Gate | None) -> Client:
+    def client(self, gate: LoadBarrier | None) -> ToolClient:
         """What tells the server what to do; its jobs wait at ``gate`` when they are ready."""
         driver = self.served
         assert driver is not None  # noqa: S101 (for the type checker: only asked where it is)
         waiting = self.gated(gate) if gate else None
         load, link = driver.client(waiting or self._plain, self.listen)
-        return Client(driver, self.folder, load, link, driver.serving(self.listen)[1], self.listen)
+        return ToolClient(
+            driver, self.folder, load, link, driver.serving(self.listen)[1], self.listen
+        )
 
     @property
-    def served(self) -> Served | None:
+    def served(self) -> SupportsServer | None:
         """The tool, where its own client and server do the load."""
         driver = self.driver
-        if self.workload.start == "server" and isinstance(driver, Served):
+        if self.workload.start == "server" and isinstance(driver, SupportsServer):
             return driver
         return None
 
@@ -252,9 +257,9 @@ class TrialPart:
         aims = self.session.aims
         aims[self.trial.target] = settled(self.session.host, self.aim)
 
-    def read(self) -> tuple[TrialState, str, Parsed]:
+    def read(self) -> tuple[TrialState, str, ParsedOutput]:
         """What the load came to by itself."""
-        nothing, driver = Parsed(()), self.driver
+        nothing, driver = ParsedOutput(()), self.driver
         if self.ended.timed_out:
             limit = "with the others" if self.name else "within its limit"
             what = f"{driver.name} did not end {limit} and was ended"
@@ -267,13 +272,15 @@ class TrialPart:
         except FormatError as error:
             return "failed", self.words(error.message), nothing
 
-    def measured(self, parsed: Parsed) -> float:
+    def measured(self, parsed: ParsedOutput) -> float:
         """Seconds at the end of the load that it measured, as it says; 0 unknown."""
         before, after = self.seen
         seconds = self.ended.seconds
-        return measured(Case(self.scene or Scene(), before, after, seconds, parsed.measurements))
+        return measured(
+            LoadEvidence(self.scene or CheckContext(), before, after, seconds, parsed.measurements)
+        )
 
-    def decide(self, parsed: Parsed) -> tuple[Doubt, ...]:
+    def decide(self, parsed: ParsedOutput) -> tuple[Doubt, ...]:
         """What the checks of validity say."""
         assert self.scene is not None  # noqa: S101 (for the type checker: looked before)
         before, after = self.seen
@@ -318,21 +325,21 @@ def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt,
     return tuple(found)
 
 
-def seal_of(part: TrialPart) -> Seal:
+def seal_of(part: TrialPart) -> Sandbox:
     """What the load of a part may not write.  Of its target, what iotrial made or the study arms
     is nobody's loss; disks beside it are, whatever the load."""
     aim, session = part.aim, part.session
     reach = part.driver.reach(part.workload)
     if not reach.storage:
-        return Seal()
+        return Sandbox()
     if aim.target.under_load == "device":
         nodes = (aim.path, f"{DEV}/{aim.device}")
         if reach.writes:
-            return Seal(free=nodes, disks=reach.opaque)
+            return Sandbox(free=nodes, disks=reach.opaque)
         elsewhere = () if aim.path.startswith(f"{DEV}/") else (aim.path,)
-        return Seal(disks=True, nodes=elsewhere)
+        return Sandbox(disks=True, nodes=elsewhere)
     # A path that leads to everything leaves nothing to close.
-    disks = Seal(disks=aim.path != "/")
+    disks = Sandbox(disks=aim.path != "/")
     ours = {aim.path, aim.device} & session.gone_with or aim.target.name in session.laid
     if ours or aim.target.destroy:
         return disks
@@ -345,17 +352,17 @@ def seal_of(part: TrialPart) -> Seal:
     return replace(disks, shut=(aim.path,), free=folders)
 
 
-def strained(came: Sequence[tuple[TrialPart, Parsed]]) -> tuple[Strain, ...]:
+def strained(came: Sequence[tuple[TrialPart, ParsedOutput]]) -> tuple[ResourceUsage, ...]:
     """Everything of every host that took part."""
     parsed = {id(part): told for part, told in came}
-    found: list[Strain] = []
+    found: list[ResourceUsage] = []
     for host, parts in by_host([part for part, _ in came]).items():
         told = [each for part in parts if (each := _told(part, parsed[id(part)]))]
         found += strains(host, told)
     return tuple(found)
 
 
-def keep_strain(folder: Path, found: Sequence[Strain]) -> None:
+def keep_strain(folder: Path, found: Sequence[ResourceUsage]) -> None:
     """Write it down; nothing where there is nothing."""
     if found:
         rows = [each.as_dict() for each in found]
@@ -363,19 +370,19 @@ def keep_strain(folder: Path, found: Sequence[Strain]) -> None:
         (folder / STRAIN).write_text(text + "\n", encoding="utf-8")
 
 
-def _told(part: TrialPart, parsed: Parsed) -> Told | None:
+def _told(part: TrialPart, parsed: ParsedOutput) -> TelemetryRange | None:
     path = part.folder / TELEMETRY
     data = path.read_bytes() if path.is_file() else b""
     span = between(data, part.measured(parsed), part.ended.seconds)
     if span is None:
         return None
     known = ways(part.topology)
-    return Told(
+    return TelemetryRange(
         part=part.name,
         device=part.aim.device,
         first=span[0],
         last=span[1],
-        ways={way.disk: Hung(way.hub, way.speed) for way in known},
+        ways={way.disk: DiskAdapter(way.hub, way.speed) for way in known},
         limits=limits(data, {way.disk: way.queues for way in known}),
         nics=nics(part.topology),
     )

@@ -38,7 +38,7 @@ from typing import IO, Any, Self
 
 from iotrial.hosts.local import LocalHost
 from iotrial.model.host import Host
-from iotrial.model.step import Look, Probe
+from iotrial.model.step import Probe, Read
 from iotrial.validity import written
 from iotrial.validity.disk import counters
 
@@ -166,7 +166,7 @@ class Sampler:
         wanted += [_INTERFACES] if self.nics else []
         wanted = list(dict.fromkeys(wanted))
         there = [path for path in wanted if path not in self._absent]
-        answers = self.host.batch([Look(Probe(path)) for path in there])
+        answers = self.host.batch([Read(Probe(path)) for path in there])
         found = dict(zip(there, answers, strict=True))
         self._absent.update(path for path, answer in found.items() if answer.errno)
         return {path: answer.raw.decode("ascii", "replace") for path, answer in found.items()}

@@ -102,7 +102,7 @@ What is mounted below /dev (shm, pts) holds none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seal:
+class Sandbox:
     """What a load may not write: ``shut``; and ``free``, what lies in it and it may.  ``disks``:
     it may write no disk but those that are ``free``; no node in ``nodeless`` works; ``nodes`` are
     nodes beside those in /dev that it may read alone, which no mount enforces."""
@@ -115,26 +115,28 @@ class Seal:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class SandboxSupport:
     """What a host offers to seal with; ``plain`` is how Landlock is asked for."""
 
     mounts: bool = False
     landlock: tuple[str, ...] = ()
 
 
-def means(host: Host) -> Means:
+def means(host: Host) -> SandboxSupport:
     """What there is on this host.  Changes nothing."""
     own = host.run([*_OWN_MOUNTS, "true"])
     if own.exit == _MISSING:
-        return Means()
+        return SandboxSupport()
     # Without root the kernel wants a promise that no set-uid program is executed.
     promise = ("setpriv", "--no-new-privs") if host.unprivileged else ()
     landlock = (*promise, "perl", "-e", _LANDLOCK, "iotrial-landlock")
     works = host.run([*landlock, "--", "true"]).exit == 0
-    return Means(mounts=own.exit == 0, landlock=landlock if works else ())
+    return SandboxSupport(mounts=own.exit == 0, landlock=landlock if works else ())
 
 
-def sealing(argv: Sequence[str], seals: Iterable[Seal], offered: Means) -> tuple[str, ...]:
+def sealing(
+    argv: Sequence[str], seals: Iterable[Sandbox], offered: SandboxSupport
+) -> tuple[str, ...]:
     """The command that does ``argv``, as the same process, without being able to write what is
     sealed, as far as the host offers that.  Disks are closed where no load may write them all."""
     every = tuple(seals)

@@ -23,14 +23,14 @@ from typing import Protocol
 
 from iotrial.errors import RefusedError, ToolMissing
 from iotrial.execute.load import barrier
-from iotrial.execute.load.load import TOKEN, Ended, Watch, end, end_loads, execute_load
+from iotrial.execute.load.load import TOKEN, LoadExit, LoadWatch, end, end_loads, execute_load
 from iotrial.hosts.local import LocalHost
 from iotrial.look import ports
 from iotrial.model.host import Host, Process
-from iotrial.model.listen import Listen
+from iotrial.model.listen import ListenAddress
 from iotrial.model.study import Study
-from iotrial.model.target import Aim
-from iotrial.model.tool import Load, Served
+from iotrial.model.target import PreparedTarget
+from iotrial.model.tool import Load, SupportsServer
 from iotrial.tools import tool
 
 CLIENTS = "clients"
@@ -42,34 +42,34 @@ _NOTED = frozenset((barrier.BEGAN, barrier.READY, barrier.EXIT))
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class ToolClient:
     """What is executed here for a server there.  ``folder`` is where the server's files come to,
     and in the end the client's; ``load`` is to be executed where ``link`` is the server's socket,
     ``socket`` as that calls it in its folder; or with ``listen`` it is reached there, and the
     two are not."""
 
-    driver: Served
+    driver: SupportsServer
     folder: Path
     load: Load
     link: str
     socket: str
-    listen: Listen | None = None
+    listen: ListenAddress | None = None
 
 
 class _NoServerError(Exception):
     """No server to be the client of; the message says why."""
 
 
-class Execute(Protocol):
+class LoadExecutor(Protocol):
     """How a load is executed: :func:`~iotrial.execute.load.load.execute_load`, or
     :func:`through`."""
 
     def __call__(
-        self, host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: Watch
-    ) -> Ended: ...
+        self, host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: LoadWatch
+    ) -> LoadExit: ...
 
 
-def through(clients: Sequence[Client]) -> Execute:
+def through(clients: Sequence[ToolClient]) -> LoadExecutor:
     """How a load is executed by ``clients``: ``argv`` starts their servers, in ``folder``, which is
     theirs or the one that theirs lie in; its end is that of the clients.
 
@@ -78,9 +78,9 @@ def through(clients: Sequence[Client]) -> Execute:
     """
 
     def execute(
-        host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: Watch
-    ) -> Ended:
-        ended, here, why = Ended(_NEVER, 0.0), folder / CLIENTS, ""
+        host: Host, argv: tuple[str, ...], *, folder: Path, token: str, watch: LoadWatch
+    ) -> LoadExit:
+        ended, here, why = LoadExit(_NEVER, 0.0), folder / CLIENTS, ""
         try:
             try:
                 with _serving(host, argv, clients, folder=folder, token=token) as sockets:
@@ -92,14 +92,14 @@ def through(clients: Sequence[Client]) -> Execute:
             worst = max((_taken(client, here, ended, why) for client in clients), key=abs)
         finally:
             shutil.rmtree(here, ignore_errors=True)
-        return Ended(worst, ended.seconds, ended.timed_out)
+        return LoadExit(worst, ended.seconds, ended.timed_out)
 
     return execute
 
 
 @contextmanager
 def _serving(
-    host: Host, argv: tuple[str, ...], clients: Sequence[Client], *, folder: Path, token: str
+    host: Host, argv: tuple[str, ...], clients: Sequence[ToolClient], *, folder: Path, token: str
 ) -> Iterator[list[str]]:
     """The clients' sockets ('': it is reached at its address) while the servers live.
 
@@ -126,7 +126,7 @@ def _serving(
 
 
 def _places(
-    host: Host, process: Process, clients: Sequence[Client], folder: Path
+    host: Host, process: Process, clients: Sequence[ToolClient], folder: Path
 ) -> list[tuple[str, str]]:
     """Of each client the path of its server's socket on the host, and of the file that is there
     when its server has ended."""
@@ -144,7 +144,7 @@ def _listening(
     host: Host,
     process: Process,
     sockets: Sequence[str],
-    listens: Sequence[Listen],
+    listens: Sequence[ListenAddress],
     ends: Sequence[str],
 ) -> bool:
     """Wait for all the sockets and all who listen; whether none of the servers ended before."""
@@ -163,7 +163,7 @@ def _listening(
     return False
 
 
-def _laid(clients: Sequence[Client], sockets: Sequence[str], here: Path) -> tuple[str, ...]:
+def _laid(clients: Sequence[ToolClient], sockets: Sequence[str], here: Path) -> tuple[str, ...]:
     """What executes all clients, from ``here``, each in a folder of its own."""
     for client, socket in zip(clients, sockets, strict=True):
         place = here / client.folder.name
@@ -175,7 +175,7 @@ def _laid(clients: Sequence[Client], sockets: Sequence[str], here: Path) -> tupl
     return barrier.together({each.folder.name: each.load.argv for each in clients}, 0.0)
 
 
-def _taken(client: Client, here: Path, ended: Ended, why: str) -> int:
+def _taken(client: ToolClient, here: Path, ended: LoadExit, why: str) -> int:
     """Put what a client left in the place of what its server did; gives back its exit status.
     ``why`` there was no server to be its client."""
     own, place = client.folder, here / client.folder.name
@@ -215,7 +215,7 @@ def check_served(host: Host, study: Study) -> None:
                 advice=f"Install {driver.package} here, in the version of the hosts; or leave start"
                 ' = "server" out of the study.',
             )
-        if isinstance(driver, Served) and (why := driver.unlike(here.text, there.text)):
+        if isinstance(driver, SupportsServer) and (why := driver.unlike(here.text, there.text)):
             raise RefusedError(
                 f"{host.name}: {driver.program}'s client and server are of two versions: {why}",
                 advice='Install the same version on both, or leave start = "server" out.',
@@ -231,11 +231,11 @@ def check_served(host: Host, study: Study) -> None:
         )
 
 
-def check_paths(study: Study, aims: Mapping[str, Aim]) -> None:
+def check_paths(study: Study, aims: Mapping[str, PreparedTarget]) -> None:
     """Raise RefusedError for a target that a client cannot be told of."""
     for workload in study.workloads:
         driver = tool(workload.tool)
-        if workload.start != "server" or not isinstance(driver, Served):
+        if workload.start != "server" or not isinstance(driver, SupportsServer):
             continue
         for aim in aims.values():
             for _, why in driver.unserved(workload, aim.path):

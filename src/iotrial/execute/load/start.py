@@ -20,19 +20,19 @@ from typing import Any, TypedDict
 
 from iotrial.execute.hosts import Hosts
 from iotrial.execute.load import barrier
-from iotrial.execute.load.load import Ended, Watch, execute_load
+from iotrial.execute.load.load import LoadExit, LoadWatch, execute_load
 from iotrial.execute.load.opened import watching
 from iotrial.execute.load.part import TrialPart, by_host, seal_of
 from iotrial.execute.load.sampler import Sampler, StallWatch
 from iotrial.execute.load.sealed import means, sealing
-from iotrial.execute.load.served import Execute, through
-from iotrial.execute.manual import Limits
+from iotrial.execute.load.served import LoadExecutor, through
+from iotrial.execute.manual import TrialLimits
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings import tuning
 from iotrial.look import ports
-from iotrial.model.event import Sampled, Ticked
-from iotrial.model.results import Sample
-from iotrial.model.tool import Ends
+from iotrial.model.event import CountersSampled, LoadProgress
+from iotrial.model.results import TelemetrySample
+from iotrial.model.tool import SupportsSizedLoads
 from iotrial.model.trial import Doubt
 from iotrial.plan.placement import nics
 
@@ -53,7 +53,7 @@ LEAST = 0.05
 
 
 @dataclass
-class Together:
+class StartBarrier:
     """What the loads of one trial know of each other.  ``at`` is their moment, in seconds since
     the epoch by our clock (0: at once); ``speaker`` the host whose seconds are told; ``offsets``
     are those of the hosts' clocks; ``started`` how long starting took on each; ``failed`` the host
@@ -63,7 +63,7 @@ class Together:
     patience: float
     speaker: str
     at: float = 0.0
-    offsets: dict[str, barrier.Offset] = field(default_factory=dict)
+    offsets: dict[str, barrier.ClockOffset] = field(default_factory=dict)
     started: dict[str, float] = field(default_factory=dict)
     failed: str = ""
     _ended: list[float] = field(default_factory=list)
@@ -87,16 +87,18 @@ class Together:
         return bool(self.failed) or hung
 
 
-def load(hosts: Hosts, parts: Sequence[TrialPart], limits: Limits, folder: Path) -> Together:
+def load(
+    hosts: Hosts, parts: Sequence[TrialPart], limits: TrialLimits, folder: Path
+) -> StartBarrier:
     """Execute the loads of all parts; each knows then how it ended.
 
     Raises Interrupted after ending them, HostLost.
     """
     mine = by_host(parts)
     first = parts[0]
-    ends = isinstance(first.driver, Ends)
+    ends = isinstance(first.driver, SupportsSizedLoads)
     patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
-    shared = Together(len(mine), patience, first.session.name)
+    shared = StartBarrier(len(mine), patience, first.session.name)
     if hosts.in_turn:
         shared.nap = math.inf  # nobody else is heard meanwhile, and waiting takes no time
     if len(mine) > 1 or (len(parts) > 1 and first.served):
@@ -118,7 +120,7 @@ def lead(started: float, ready: float) -> float:
     return max(SOON, 2 * started, min(LONGEST, 1.5 * ready))
 
 
-def _ready(parts: Sequence[TrialPart], shared: Together) -> float:
+def _ready(parts: Sequence[TrialPart], shared: StartBarrier) -> float:
     """When the last load that waits by itself had made ready, by our clock; 0: none said so."""
     times = [
         told - shared.offsets[part.session.name].seconds
@@ -129,7 +131,11 @@ def _ready(parts: Sequence[TrialPart], shared: Together) -> float:
 
 
 def _on(
-    session: HostSession, parts: list[TrialPart], shared: Together, folder: Path, limits: Limits
+    session: HostSession,
+    parts: list[TrialPart],
+    shared: StartBarrier,
+    folder: Path,
+    limits: TrialLimits,
 ) -> None:
     """The loads of one host, sampled."""
     first, host = parts[0], session.host
@@ -157,7 +163,7 @@ def _on(
         watch = _watch(parts, sampler, shared, limits, begins)
         look = watching(host, parts, str(where.absolute()))
         try:
-            execute: Execute = _served(parts, shared) if first.served else execute_load
+            execute: LoadExecutor = _served(parts, shared) if first.served else execute_load
             ended = execute(
                 host,
                 tuning.join(_sealed(parts, argv), session.group),
@@ -193,7 +199,7 @@ def _gated(
     return {**waits, **served}
 
 
-def _served(parts: list[TrialPart], shared: Together) -> Execute:
+def _served(parts: list[TrialPart], shared: StartBarrier) -> LoadExecutor:
     gate = barrier.GATE if shared.at else None
     return through([part.client(gate) for part in parts])
 
@@ -212,58 +218,64 @@ def _below(parts: list[TrialPart]) -> _Below:
     return _Below(below=built, nics=tuple(found))
 
 
-def _noted(shared: Together, name: str, began: float) -> None:
+def _noted(shared: StartBarrier, name: str, began: float) -> None:
     shared.started[name] = time.monotonic() - began
 
 
-def _telling(parts: list[TrialPart], limits: Limits) -> Callable[[str, Mapping[str, Any]], None]:
+def _telling(
+    parts: list[TrialPart], limits: TrialLimits
+) -> Callable[[str, Mapping[str, Any]], None]:
     by_device = {part.aim.device: part for part in parts}
 
     def tell(device: str, values: Mapping[str, Any]) -> None:
         part = by_device[device]
-        sample = Sample(part.session.host.name, part.trial.target, device, values)
-        limits.tell(Sampled(sample))
+        sample = TelemetrySample(part.session.host.name, part.trial.target, device, values)
+        limits.tell(CountersSampled(sample))
 
     return tell
 
 
 def _watch(
-    parts: list[TrialPart], sampler: Sampler, shared: Together, limits: Limits, begins: float
-) -> Watch:
+    parts: list[TrialPart],
+    sampler: Sampler,
+    shared: StartBarrier,
+    limits: TrialLimits,
+    begins: float,
+) -> LoadWatch:
     first = parts[0]
 
     def tick(elapsed: float) -> None:
         # What was read after the load began is no beginning; the one before its start is.
         sampler.sample(elapsed, math.inf if elapsed else begins)
         if first.session.name == shared.speaker:
-            limits.tell(Ticked(first.trial, elapsed))
+            limits.tell(LoadProgress(first.trial, elapsed))
 
     longest = max(part.seconds() for part in parts)
-    return Watch(
+    return LoadWatch(
         2 * longest + SLACK, tick, limits.interruption, shared.over, begins, nap=shared.nap
     )
 
 
-def _own(part: TrialPart, ended: Ended) -> Ended:
+def _own(part: TrialPart, ended: LoadExit) -> LoadExit:
     """How one of several loads of a host ended."""
     status = barrier.ended(part.folder, ended.exit or -9)
-    return Ended(status, ended.seconds, ended.timed_out)
+    return LoadExit(status, ended.seconds, ended.timed_out)
 
 
-def starts(parts: Sequence[TrialPart], shared: Together) -> dict[str, float]:
+def starts(parts: Sequence[TrialPart], shared: StartBarrier) -> dict[str, float]:
     """Part → when its load went on, in seconds after the common moment (after the first of them,
     where there was none), by our clock.  One that never did is not in it."""
     found = {}
     for part in parts:
         told = barrier.noted(part.folder) if part.name else None
         if told is not None:
-            ahead = shared.offsets.get(part.session.name, barrier.Offset(0.0, 0.0)).seconds
+            ahead = shared.offsets.get(part.session.name, barrier.ClockOffset(0.0, 0.0)).seconds
             found[part.name] = told - ahead
     zero = shared.at or min(found.values(), default=0.0)
     return {name: round(value - zero, 6) for name, value in found.items()}
 
 
-def skewed(began: Mapping[str, float], shared: Together, seconds: float) -> list[Doubt]:
+def skewed(began: Mapping[str, float], shared: StartBarrier, seconds: float) -> list[Doubt]:
     """A doubt where the loads did not begin at the same time."""
     if len(began) < 2 or not seconds:  # noqa: PLR2004 (one begins with itself)
         return []

@@ -25,14 +25,14 @@ from collections.abc import Callable, Mapping
 
 from iotrial.errors import FileRefused, OwedError
 from iotrial.execute.settings.grounds import ground_of, grounded
-from iotrial.execute.settings.journal import MadeDebt
+from iotrial.execute.settings.journal import ResourceUndo
 from iotrial.execute.targets.loops import LoopPlan, unmake_loop
 from iotrial.execute.targets.trees import TreePlan, unmake_tree
 from iotrial.look import reading
-from iotrial.look.mounts import Mount, parse_mountinfo
-from iotrial.model.host import Completed, Host
+from iotrial.look.mounts import MountEntry, parse_mountinfo
+from iotrial.model.host import CompletedCommand, Host
 from iotrial.model.step import spoken
-from iotrial.model.target import Mounting
+from iotrial.model.target import MountSpec
 
 KIND = "by-hand"
 """What such a debt is called in the journal: its plan holds ``name``, ``was`` (what the command
@@ -45,7 +45,7 @@ def verified(host: Host, argv: tuple[str, ...]) -> str:
     return " ".join(done.text.split()) if done.exit == 0 else f"({done.complaint})"
 
 
-def still_owed(host: Host, debt: MadeDebt) -> str:
+def still_owed(host: Host, debt: ResourceUndo) -> str:
     """Why what a person changed is still owed; '' when it stands as it was."""
     said = verified(host, debt.argv)
     was = str(debt.plan["was"])
@@ -59,7 +59,7 @@ _BUSY_TRIES = 20
 """How often a busy thing is tried: what was just ended may need a moment to let go."""
 
 
-def unmake(host: Host, debt: MadeDebt) -> list[str]:
+def unmake(host: Host, debt: ResourceUndo) -> list[str]:
     """Remove what one ``made`` line names, if it is still there; says what was done.
 
     Raises OwedError when it stays.
@@ -78,15 +78,15 @@ def unmake(host: Host, debt: MadeDebt) -> list[str]:
         ) from error
 
 
-def file_debt(host: Host, path: str, mounting: Mounting | None = None) -> MadeDebt:
+def file_debt(host: Host, path: str, mounting: MountSpec | None = None) -> ResourceUndo:
     """What a file is owed that will be made in somebody's directory, on what iotrial mounted so
     (None: on what was there).  Raises TrialError where the directory is not there."""
     folder, _, name = path.rpartition("/")
     ground = ground_of(host, folder, mounting)
-    return MadeDebt("file", {"file": f"{ground['below'].rstrip('/')}/{name}", **ground})
+    return ResourceUndo("file", {"file": f"{ground['below'].rstrip('/')}/{name}", **ground})
 
 
-def _file(host: Host, debt: MadeDebt) -> list[str]:
+def _file(host: Host, debt: ResourceUndo) -> list[str]:
     """One in a folder of iotrial's own has no ground to say."""
     path = str(debt.plan["file"])
     if not debt.plan.get("on"):
@@ -101,21 +101,21 @@ def _removed(host: Host, path: str) -> list[str]:
     return [f"removed {path}"] if there else []
 
 
-def _loop(host: Host, debt: MadeDebt) -> list[str]:
+def _loop(host: Host, debt: ResourceUndo) -> list[str]:
     return unmake_loop(host, LoopPlan.from_dict(debt.plan))
 
 
-def _tree(host: Host, debt: MadeDebt) -> list[str]:
+def _tree(host: Host, debt: ResourceUndo) -> list[str]:
     return unmake_tree(host, TreePlan.from_dict(debt.plan))
 
 
-def _by_hand(host: Host, debt: MadeDebt) -> list[str]:
+def _by_hand(host: Host, debt: ResourceUndo) -> list[str]:
     if why := still_owed(host, debt):
         raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
     return []
 
 
-def _folder(host: Host, debt: MadeDebt) -> list[str]:
+def _folder(host: Host, debt: ResourceUndo) -> list[str]:
     folder = str(debt.plan["folder"])
 
     def there() -> bool:
@@ -124,7 +124,7 @@ def _folder(host: Host, debt: MadeDebt) -> list[str]:
     return [f"removed {folder}"] if _until_gone(host, there, "rmdir", folder) else []
 
 
-def _mount(host: Host, debt: MadeDebt) -> list[str]:
+def _mount(host: Host, debt: ResourceUndo) -> list[str]:
     point, source = str(debt.plan["point"]), str(debt.plan["source"])
 
     def there() -> bool:
@@ -142,7 +142,7 @@ def _sources(host: Host, point: str) -> list[str]:
     """What is mounted on exactly this point, the topmost last."""
     text = host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
     left = [mount for mount in parse_mountinfo(text) if mount.point == point]
-    pile: list[Mount] = []
+    pile: list[MountEntry] = []
     while left:
         lower = {mount.ident for mount in left}
         pile += (layer := [m for m in left if m.parent not in lower or m.parent == m.ident] or left)
@@ -152,7 +152,7 @@ def _sources(host: Host, point: str) -> list[str]:
 
 def _until_gone(host: Host, there: Callable[[], bool], *argv: str) -> bool:
     """Run ``argv`` until it is not there; whether it ever was.  Raises OwedError."""
-    done: Completed | None = None
+    done: CompletedCommand | None = None
     for _ in range(_BUSY_TRIES):
         if not there():
             return done is not None
@@ -164,7 +164,7 @@ def _until_gone(host: Host, there: Callable[[], bool], *argv: str) -> bool:
     return True
 
 
-def _command(host: Host, debt: MadeDebt) -> list[str]:
+def _command(host: Host, debt: ResourceUndo) -> list[str]:
     argv = debt.argv
     done = host.run(argv)
     if done.exit != 0:
@@ -172,7 +172,7 @@ def _command(host: Host, debt: MadeDebt) -> list[str]:
     return [f"ran `{spoken(argv)}`"]
 
 
-def _process(host: Host, debt: MadeDebt) -> list[str]:
+def _process(host: Host, debt: ResourceUndo) -> list[str]:
     file, word = str(debt.plan["pidfile"]), str(debt.plan["word"])
     if not word:
         raise OwedError(f"{file}: no word says which process is meant")
@@ -203,7 +203,7 @@ def _end(host: Host, pid: str, there: Callable[[], bool]) -> None:
     raise OwedError(f"process {pid} does not end", advice="It waits for I/O that does not return.")
 
 
-_KINDS: Mapping[str, Callable[[Host, MadeDebt], list[str]]] = {
+_KINDS: Mapping[str, Callable[[Host, ResourceUndo], list[str]]] = {
     "file": _file,
     "loop": _loop,
     "folder": _folder,

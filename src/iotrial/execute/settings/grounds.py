@@ -17,12 +17,12 @@ from iotrial.errors import OwedError, TrialError
 from iotrial.look import reading
 from iotrial.look.mounts import mount_of, parse_mountinfo
 from iotrial.model.host import Host
-from iotrial.model.target import Mounting
+from iotrial.model.target import MountSpec
 
 _MOUNT_WITHIN = 300.0
 
 
-def ground_of(host: Host, folder: str, mounting: Mounting | None = None) -> dict[str, str]:
+def ground_of(host: Host, folder: str, mounting: MountSpec | None = None) -> dict[str, str]:
     """What a plan must say of the folder that something is to be made in.  ``mounting``: how
     iotrial mounted what it lies on.  Raises TrialError where it is not there."""
     real = reading.resolve(host, folder or "/")

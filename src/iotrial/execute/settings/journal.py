@@ -48,18 +48,18 @@ from iotrial.errors import FileRefused, OwedError, RefusedError
 from iotrial.hosts.places import need_trusted
 from iotrial.hosts.steps import beside
 from iotrial.model.host import Host
-from iotrial.model.step import Act, Answer, Look, Pick, Probe
-from iotrial.model.target import Identity
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.step import Change, Pick, Probe, Read, StepResult
+from iotrial.model.target import DeviceIdentity
+from iotrial.model.tunable import FormerValue, Setting
 
 __all__ = [
     "FORMAT",
     "REPORT",
     "SUFFIX",
     "Journal",
-    "MadeDebt",
-    "Session",
-    "SettingsDebt",
+    "JournalFile",
+    "ResourceUndo",
+    "SettingsUndo",
     "fields",
     "journal_path",
     "line",
@@ -82,7 +82,7 @@ _UNSEALED = "2"
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class JournalFile:
     """One journal file read back.  ``damage`` says what of it cannot be read."""
 
     path: str
@@ -91,8 +91,8 @@ class Session:
     results: str
     token: str
     opened: float
-    settings: tuple[SettingsDebt, ...] = ()
-    made: tuple[MadeDebt, ...] = ()
+    settings: tuple[SettingsUndo, ...] = ()
+    made: tuple[ResourceUndo, ...] = ()
     damage: tuple[str, ...] = ()
 
     def describe(self) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ class Session:
         return (*rows, *self.damage)
 
 
-def _called(debt: SettingsDebt) -> str:
+def _called(debt: SettingsUndo) -> str:
     """The device, and by which id it is known, since its name may be another's by now."""
     ids = debt.identity.ids if debt.identity else ()
     return f"{debt.device} ({ids[0][0]} {ids[0][1]})" if ids else debt.device or "host"
@@ -127,7 +127,7 @@ class Journal:
     _lines: bytes = b""
     _there: tuple[bytes, ...] = ()
 
-    def session(self) -> Session:
+    def session(self) -> JournalFile:
         """What this session owes, from memory."""
         return read_session(self.path, sealed(self._lines))
 
@@ -136,11 +136,11 @@ class Journal:
         return self.session().describe()
 
     @property
-    def look(self) -> Look:
+    def look(self) -> Read:
         """What :meth:`check` wants the answer to."""
-        return Look(Probe(self.path, pick="whole"))
+        return Read(Probe(self.path, pick="whole"))
 
-    def check(self, answer: Answer) -> None:
+    def check(self, answer: StepResult) -> None:
         """Raise OwedError where the file is not what was written: another program removed or
         changed it, or the disk lost it.  Who comes after a death of ours would know nothing."""
         if answer.errno or answer.raw not in self._there:
@@ -152,11 +152,11 @@ class Journal:
                 advice="The run ends here, and gives back from memory what is named above.",
             )
 
-    def owe_settings(self, debt: SettingsDebt) -> None:
+    def owe_settings(self, debt: SettingsUndo) -> None:
         """Record former values; those already recorded in this session are left as they are."""
         self.owe_all((debt,))
 
-    def owe_all(self, debts: Iterable[SettingsDebt]) -> None:
+    def owe_all(self, debts: Iterable[SettingsUndo]) -> None:
         """The same for several devices, in one write."""
         lines = []
         for debt in debts:
@@ -167,7 +167,7 @@ class Journal:
         if lines:
             self.add(b"".join(lines))
 
-    def owe_made(self, debt: MadeDebt) -> None:
+    def owe_made(self, debt: ResourceUndo) -> None:
         fields = [f"{name}={value}" for name, value in debt.plan.items()]
         self.add(line("made", debt.what, *fields))
 
@@ -190,7 +190,7 @@ class Journal:
         self._there = (whole,)
 
 
-def _how_lost(answer: Answer, there: tuple[bytes, ...]) -> str:
+def _how_lost(answer: StepResult, there: tuple[bytes, ...]) -> str:
     if answer.errno == errno.ENOENT:
         return "was removed"
     if answer.errno:
@@ -229,7 +229,7 @@ def open_journal(host: Host, folder: str, header: Mapping[str, Any]) -> Journal:
     return journal
 
 
-def sessions(host: Host, folder: str) -> tuple[Session, ...]:
+def sessions(host: Host, folder: str) -> tuple[JournalFile, ...]:
     """Every session that still owes something, oldest first.
 
     Raises OwedError where the folder cannot be read: better to owe than to guess; RefusedError
@@ -259,14 +259,14 @@ def _names(host: Host, folder: str, suffix: str) -> list[str]:
         ) from refused
 
 
-def _read(host: Host, path: str) -> Session:
+def _read(host: Host, path: str) -> JournalFile:
     try:
         return read_session(path, host.read(path))
     except FileRefused as refused:
-        return Session(path, "", "", "", "", 0.0, damage=(f"{path}: {refused.message}",))
+        return JournalFile(path, "", "", "", "", 0.0, damage=(f"{path}: {refused.message}",))
 
 
-def read_session(path: str, data: bytes) -> Session:
+def read_session(path: str, data: bytes) -> JournalFile:
     """Read one journal file back.  Pure."""
     whole, _, _ = data.rpartition(b"\n")
     entries: list[list[str]] = []
@@ -286,7 +286,7 @@ def read_session(path: str, data: bytes) -> Session:
         where = f"the results of that run ({head[5]})" if head[5] else "the results of that run"
         look = f"look at it, and in {where}, for what may still be changed"
         damage.append(f"{path} {what}: more may be owed than is known; {look}")
-    return Session(
+    return JournalFile(
         path=path,
         token=head[2],
         boot_id=head[3],
@@ -325,10 +325,10 @@ def _checked(entry: list[str]) -> list[str]:
     return entry
 
 
-def _settings(entries: list[list[str]]) -> tuple[SettingsDebt, ...]:
+def _settings(entries: list[list[str]]) -> tuple[SettingsUndo, ...]:
     """First sighting of each value, by device in the order of first mention."""
-    devices: dict[str, SettingsDebt] = {}
-    values: dict[str, dict[str, Owed]] = {}
+    devices: dict[str, SettingsUndo] = {}
+    values: dict[str, dict[str, FormerValue]] = {}
     for entry in entries:
         if entry[0] == "device":
             devices.setdefault(entry[1], device_in(entry))
@@ -336,7 +336,7 @@ def _settings(entries: list[list[str]]) -> tuple[SettingsDebt, ...]:
             owed = owed_in(entry)
             values.setdefault(entry[1], {}).setdefault(owed.setting.tunable, owed)
     return tuple(
-        SettingsDebt(name, debt.identity, tuple(values.get(name, {}).values()), debt.witnesses)
+        SettingsUndo(name, debt.identity, tuple(values.get(name, {}).values()), debt.witnesses)
         for name, debt in devices.items()
     )
 
@@ -346,18 +346,18 @@ _SPECIAL = re.compile(r"[\\|\x00-\x1f\x7f]")
 
 
 @dataclass(frozen=True, slots=True)
-class SettingsDebt:
+class SettingsUndo:
     """The former values of one device's group (``device`` empty: host-wide).  ``witnesses`` are
     files and what they must read (blanks normalised) for the device to be the same."""
 
     device: str
-    identity: Identity | None
-    values: tuple[Owed, ...]
+    identity: DeviceIdentity | None
+    values: tuple[FormerValue, ...]
     witnesses: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class MadeDebt:
+class ResourceUndo:
     """Something iotrial makes: ``what`` (``loop``, ``file``) and the plan that says how to undo
     it, written before it exists.  The plan's values are kept as text."""
 
@@ -376,7 +376,7 @@ def numbered(argv: Sequence[str]) -> dict[str, str]:
     return {str(at): word for at, word in enumerate(argv)}
 
 
-def made_name(debt: MadeDebt) -> str:
+def made_name(debt: ResourceUndo) -> str:
     """What a made thing is called, for people."""
     names = ("file", "folder", "tree", "point", "name")
     return next((str(debt.plan[name]) for name in names if debt.plan.get(name)), "")
@@ -405,18 +405,18 @@ def _escaped(word: str) -> str:
     return _SPECIAL.sub(lambda match: f"\\0{ord(match[0]):03o}", word)
 
 
-def device_out(debt: SettingsDebt) -> bytes:
+def device_out(debt: SettingsUndo) -> bytes:
     words = [word for pair in debt.witnesses for word in pair]
     return line("device", debt.device, _identity_out(debt.identity), *words)
 
 
-def device_in(entry: list[str]) -> SettingsDebt:
+def device_in(entry: list[str]) -> SettingsUndo:
     paths, contents = entry[3::2], entry[4::2]
     pairs = tuple(zip(paths, contents, strict=True))
-    return SettingsDebt(entry[1], _identity_in(entry[2]), (), pairs)
+    return SettingsUndo(entry[1], _identity_in(entry[2]), (), pairs)
 
 
-def owed_out(owed: Owed) -> bytes:
+def owed_out(owed: FormerValue) -> bytes:
     probe, setting = owed.probe, owed.setting
     acts: list[str] = []
     for act in owed.acts:
@@ -440,7 +440,7 @@ def _counted(words: Sequence[str]) -> list[str]:
     return [str(len(words)), *words]
 
 
-def owed_in(entry: list[str]) -> Owed:
+def owed_in(entry: list[str]) -> FormerValue:
     rest = iter(entry[1:])
     setting = Setting(next(rest), next(rest), next(rest))
     path, pick, key, absent = (next(rest) for _ in range(4))
@@ -448,26 +448,26 @@ def owed_in(entry: list[str]) -> Owed:
     acts = tuple(_act_in(rest) for _ in range(int(next(rest))))
     if list(rest):
         raise ValueError(entry)
-    return Owed(setting, probe, acts, entry[0] == "durable")
+    return FormerValue(setting, probe, acts, entry[0] == "durable")
 
 
-def _act_in(rest: Iterator[str]) -> Act:
+def _act_in(rest: Iterator[str]) -> Change:
     kind, path, data = next(rest), next(rest), next(rest)
     if kind not in ("write", "save", "remove", "run"):
         raise ValueError(kind)
-    return Act(cast("Any", kind), path, data, _taken(rest))
+    return Change(cast("Any", kind), path, data, _taken(rest))
 
 
 def _taken(rest: Iterator[str]) -> tuple[str, ...]:
     return tuple(next(rest) for _ in range(int(next(rest))))
 
 
-def made_in(entry: list[str]) -> MadeDebt:
+def made_in(entry: list[str]) -> ResourceUndo:
     pairs = (word.partition("=") for word in entry[2:])
-    return MadeDebt(entry[1], {name: value for name, _, value in pairs})
+    return ResourceUndo(entry[1], {name: value for name, _, value in pairs})
 
 
-def _identity_out(identity: Identity | None) -> str:
+def _identity_out(identity: DeviceIdentity | None) -> str:
     if identity is None:
         return ""
     return json.dumps(
@@ -482,11 +482,11 @@ def _identity_out(identity: Identity | None) -> str:
     )
 
 
-def _identity_in(text: str) -> Identity | None:
+def _identity_in(text: str) -> DeviceIdentity | None:
     if not text:
         return None
     entry = json.loads(text)
-    return Identity(
+    return DeviceIdentity(
         kernel_name=str(entry["kernel_name"]),
         devno=str(entry["devno"]),
         size=int(entry["size"]),

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from iotrial.errors import UsageError
-from iotrial.execute.settings.journal import Session, SettingsDebt
+from iotrial.execute.settings.journal import JournalFile, SettingsUndo
 from iotrial.keep.profile import Profile
 from iotrial.look.identity import BLOCK, SOURCES, disks
 from iotrial.model.host import Host
-from iotrial.model.tunable import Owed, Setting
+from iotrial.model.tunable import FormerValue, Setting
 from iotrial.tunables import tunable
 
 KINDS = {"address", *(kind for kind, _ in SOURCES)}
@@ -63,7 +63,7 @@ def renamings(names: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{then} is {now} now: it was found by its ids" for then, now in names.items())
 
 
-def owed_there(session: Session, names: Mapping[str, str]) -> Session:
+def owed_there(session: JournalFile, names: Mapping[str, str]) -> JournalFile:
     """What is owed on disks that have other names now, owed by those."""
     debts = (
         owed_by(debt, names[debt.device]) if debt.device in names else debt
@@ -72,7 +72,7 @@ def owed_there(session: Session, names: Mapping[str, str]) -> Session:
     return replace(session, settings=tuple(debts))
 
 
-def owed_by(debt: SettingsDebt, name: str) -> SettingsDebt:
+def owed_by(debt: SettingsUndo, name: str) -> SettingsUndo:
     """The debt of a disk that has this name now; as it was where a tunable of it is none of ours
     any more, since only that knows the new paths."""
     values = []
@@ -80,7 +80,9 @@ def owed_by(debt: SettingsDebt, name: str) -> SettingsDebt:
         for each in debt.values:
             former, knob = each.setting.value, tunable(each.setting.tunable)
             setting = Setting(name, knob.name, former)
-            values.append(Owed(setting, knob.probe(name), knob.undo(name, former), each.durable))
+            values.append(
+                FormerValue(setting, knob.probe(name), knob.undo(name, former), each.durable)
+            )
     except UsageError:
         return debt
     witnesses = (

@@ -15,12 +15,12 @@ from pathlib import Path
 from iotrial.errors import FileRefused
 from iotrial.execute.session import open_session
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import Payment, restore
+from iotrial.execute.settings.restore import RestoreReport, restore
 from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
-from iotrial.model.step import Answer, Hold, Look
-from iotrial.model.study import Decide, Design, Study
+from iotrial.model.step import Ensure, Read, StepResult
+from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.target import Target
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables import families, tunable
@@ -61,12 +61,12 @@ def measure_on_a_loop(host: Host) -> dict[str, tuple[str, ...]]:
     it and removed again.  Raises as a run does: locked, not root, no loop devices, no room.
     """
     target = Target("loop", "loop", size=_LOOP_SIZE)
-    study = Study("What moves?", "knobs", (target,), (), (), Design(), Decide(()))
+    study = Study("What moves?", "knobs", (target,), (), (), Design(), DecisionRule(()))
     names = [row.name for row in families()["queue"]]
     moved: dict[str, set[str]] = {name: set() for name in names}
     with locked(host):
         restore(host, journal_folder(host))
-        with open_session(host, study, results=Path(), payment=Payment()) as session:
+        with open_session(host, study, results=Path(), payment=RestoreReport()) as session:
             device = session.aims["loop"].device
             knob = tunable(_SCHEDULER)
             for scheduler in knob.domain(host.read(knob.file(device))).choices:
@@ -80,11 +80,11 @@ def _moved_by(host: Host, device: str, knob: Tunable, pose: Values) -> set[str]:
     """What changes when each level of the knob is written, always from the same pose: a round trip
     for each."""
     rows = families()["queue"]
-    posed, looks = _holds(device, rows, pose), [Look(row.probe(device)) for row in rows]
+    posed, looks = _holds(device, rows, pose), [Read(row.probe(device)) for row in rows]
     moved: set[str] = set()
     for value in _levels(host, device, knob):
         # The level is written also where it is in force: no knob reads as a blank.
-        written = Hold(knob.probe(device), " ", knob.acts(device, value))
+        written = Ensure(knob.probe(device), " ", knob.acts(device, value))
         answers = host.batch([*posed, *looks, written, *looks])
         before = _seen(rows, device, answers[len(posed) :][: len(looks)])
         after = _seen(rows, device, answers[-len(looks) :])
@@ -94,11 +94,11 @@ def _moved_by(host: Host, device: str, knob: Tunable, pose: Values) -> set[str]:
 
 
 def _read(host: Host, device: str, rows: Sequence[Tunable]) -> Values:
-    answers = host.batch([Look(row.probe(device)) for row in rows])
+    answers = host.batch([Read(row.probe(device)) for row in rows])
     return _seen(rows, device, answers)
 
 
-def _seen(rows: Sequence[Tunable], device: str, answers: Sequence[Answer]) -> Values:
+def _seen(rows: Sequence[Tunable], device: str, answers: Sequence[StepResult]) -> Values:
     """The values of those that are there."""
     pairs = zip(rows, answers, strict=True)
     return {
@@ -140,10 +140,10 @@ def _posed(
     return {name: pose(domain) for name, domain in domains.items() if domain is not None}
 
 
-def _holds(device: str, rows: Sequence[Tunable], values: Mapping[str, str]) -> list[Hold]:
+def _holds(device: str, rows: Sequence[Tunable], values: Mapping[str, str]) -> list[Ensure]:
     """Write what differs, in rank order; a refused value is left as it is."""
     return [
-        Hold(row.probe(device), values[row.name], row.acts(device, values[row.name]))
+        Ensure(row.probe(device), values[row.name], row.acts(device, values[row.name]))
         for row in rows
         if row.name in values
     ]

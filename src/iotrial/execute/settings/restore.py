@@ -22,8 +22,8 @@ from iotrial.execute.load.load import end_loads
 from iotrial.execute.settings.debris import unmake
 from iotrial.execute.settings.journal import (
     REPORT,
-    Session,
-    SettingsDebt,
+    JournalFile,
+    SettingsUndo,
     made_name,
     sessions,
     sweep,
@@ -34,8 +34,8 @@ from iotrial.hosts.steps import beside, reads
 from iotrial.look import reading
 from iotrial.look.identity import disks, identify
 from iotrial.model.host import Host
-from iotrial.model.step import ABSENT, Answer, Look, Probe
-from iotrial.model.tunable import Owed
+from iotrial.model.step import ABSENT, Probe, Read, StepResult
+from iotrial.model.tunable import FormerValue
 
 _ASIDE = ("owed", "note")
 WAY_OUT = (
@@ -46,7 +46,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass
-class Payment:
+class RestoreReport:
     """What one restore did, in words for people: ``done``, ``notes`` (nothing to do and why) and
     ``owed`` (what could not be paid)."""
 
@@ -55,12 +55,12 @@ class Payment:
     owed: list[str] = field(default_factory=list)
 
 
-def restore(host: Host, folder: str) -> Payment:
+def restore(host: Host, folder: str) -> RestoreReport:
     """Pay every session in the journal folder of ``host``.  The caller holds the host's lock.
 
     Raises OwedError (exit 4) naming each value that could not be restored; what could be, was.
     """
-    payment = Payment()
+    payment = RestoreReport()
     sweep(host, folder)
     for session in sessions(host, folder):
         pay(host, session, payment)
@@ -73,7 +73,7 @@ def restore(host: Host, folder: str) -> Payment:
     return payment
 
 
-def pay(host: Host, session: Session, payment: Payment) -> None:
+def pay(host: Host, session: JournalFile, payment: RestoreReport) -> None:
     """Pay one session and, when nothing is left, remove its journal.
 
     Whatever one debt is up against, the others are paid.  Raises HostUnreachable.
@@ -108,7 +108,7 @@ def pay(host: Host, session: Session, payment: Payment) -> None:
         host.remove(session.path)
 
 
-def _end_loads(host: Host, session: Session, payment: Payment) -> str:
+def _end_loads(host: Host, session: JournalFile, payment: RestoreReport) -> str:
     """Why processes of the load do not end, or ''.  One may wait for what is undone after it."""
     try:
         payment.done += end_loads(host, session.token)
@@ -124,11 +124,11 @@ def boot_id(host: Host) -> str:
 
 
 def _pay_settings(
-    host: Host, debts: Iterable[SettingsDebt], payment: Payment, *, rebooted: bool
+    host: Host, debts: Iterable[SettingsUndo], payment: RestoreReport, *, rebooted: bool
 ) -> None:
     """All devices together, in the order of the journal: what moves others goes back first, also
     across layers."""
-    due: list[Owed] = []
+    due: list[FormerValue] = []
     for debt in (_lasting(host, each, payment) if rebooted else each for each in debts):
         values = debt.values
         stranger = _stranger(host, debt) if values else ""
@@ -138,7 +138,7 @@ def _pay_settings(
             payment.notes.append(f"{debt.device} is gone, and its settings went with it")
         else:
             due += values
-    seen = host.batch([Look(each.probe) for each in due])
+    seen = host.batch([Read(each.probe) for each in due])
     differing = [
         each.setting
         for each, answer in zip(due, seen, strict=True)
@@ -151,7 +151,7 @@ def _pay_settings(
         payment.owed += _swept(host, beside(path))  # what a death in the middle of a save leaves
 
 
-def _lasting(host: Host, debt: SettingsDebt, payment: Payment) -> SettingsDebt:
+def _lasting(host: Host, debt: SettingsUndo, payment: RestoreReport) -> SettingsUndo:
     """What is still owed after a reboot, by the name that the device has now: an array that was
     ``md0`` may be ``md127``."""
     lasting = replace(debt, values=tuple(each for each in debt.values if each.durable))
@@ -171,12 +171,12 @@ def _swept(host: Host, path: str) -> list[str]:
         host.remove(path)
     except FileRefused as refused:
         probe = Probe(path, pick="whole", absent=ABSENT)
-        if reads(probe, *host.batch([Look(probe)])) != ABSENT:
+        if reads(probe, *host.batch([Read(probe)])) != ABSENT:
             return [refused.message]
     return []
 
 
-def _gone(host: Host, debt: SettingsDebt) -> bool:
+def _gone(host: Host, debt: SettingsUndo) -> bool:
     """Whether there is no such thing any more: a disk, or what is known by its witnesses, such as
     an interface."""
     if debt.identity is not None:
@@ -185,11 +185,11 @@ def _gone(host: Host, debt: SettingsDebt) -> bool:
     return any(reads(probe, answer) is None for probe, answer in _looked(host, first))
 
 
-def _looked(host: Host, probes: Sequence[Probe]) -> Iterable[tuple[Probe, Answer]]:
-    return zip(probes, host.batch([Look(probe) for probe in probes]), strict=True)
+def _looked(host: Host, probes: Sequence[Probe]) -> Iterable[tuple[Probe, StepResult]]:
+    return zip(probes, host.batch([Read(probe) for probe in probes]), strict=True)
 
 
-def _stranger(host: Host, debt: SettingsDebt) -> str:
+def _stranger(host: Host, debt: SettingsUndo) -> str:
     """Why the device that has this name now is not the one that was changed, or ''."""
     if _gone(host, debt):
         return ""
@@ -206,7 +206,7 @@ def _stranger(host: Host, debt: SettingsDebt) -> str:
     return f"{debt.device} is another disk now: it was {was}; it is {found}"
 
 
-def _other(host: Host, debt: SettingsDebt) -> str:
+def _other(host: Host, debt: SettingsUndo) -> str:
     """The same for what has no identity but its witnesses, such as an interface."""
     seen = _looked(host, [Probe(path) for path, _ in debt.witnesses])
     for (path, was), (probe, answer) in zip(debt.witnesses, seen, strict=True):
@@ -256,9 +256,9 @@ def in_words(report: str) -> list[str]:
     return [f"the guard restored{when}: {', '.join(done) or 'nothing had to be done'}", *aside]
 
 
-def forget(host: Host, folder: str) -> Payment:
+def forget(host: Host, folder: str) -> RestoreReport:
     """Restore what can be, then give up the rest: its journals go, and each value is named."""
-    payment = Payment()
+    payment = RestoreReport()
     for session in sessions(host, folder):
         before = len(payment.owed)
         pay(host, session, payment)

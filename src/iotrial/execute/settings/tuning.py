@@ -29,12 +29,12 @@ from iotrial.errors import (
     SettingLost,
     SettingRefused,
 )
-from iotrial.execute.settings.journal import Journal, MadeDebt, SettingsDebt
+from iotrial.execute.settings.journal import Journal, ResourceUndo, SettingsUndo
 from iotrial.hosts.steps import reads
 from iotrial.look.identity import witness_probes
 from iotrial.model.host import Host
-from iotrial.model.step import NOT_HERE, Answer, Hold, Look, Probe, Step
-from iotrial.model.tunable import Owed, Scope, Setting, Tunable
+from iotrial.model.step import NOT_HERE, Ensure, Probe, Read, Step, StepResult
+from iotrial.model.tunable import FormerValue, Scope, Setting, Tunable
 from iotrial.tunables import CATALOGUE, Catalogue
 from iotrial.tunables.cgroup import V1, V1_ROOT, V2, V2_ROOT
 
@@ -46,13 +46,13 @@ again this often before calling a value owed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class SettingsGroup:
     """Tunables held together on one device, in rank order, what is owed of them (their values at
     the start), and by which files the device is known again (path, text)."""
 
     device: str
     tunables: tuple[Tunable, ...]
-    owed: tuple[Owed, ...]
+    owed: tuple[FormerValue, ...]
     witnesses: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -60,7 +60,7 @@ class Group:
         return tuple(each.setting for each in self.owed)
 
 
-def scope_of(group: Group) -> Scope:
+def scope_of(group: SettingsGroup) -> Scope:
     """What the device of a group is."""
     return _scope(group.tunables)
 
@@ -77,25 +77,27 @@ def observe(host: Host, knob: Tunable, device: str) -> str | None:
     return _value(host, knob.probe(device), _look(host, [knob.probe(device)])[0])
 
 
-def _look(host: Host, probes: Iterable[Probe]) -> tuple[Answer, ...]:
-    return host.batch([Look(probe) for probe in probes])
+def _look(host: Host, probes: Iterable[Probe]) -> tuple[StepResult, ...]:
+    return host.batch([Read(probe) for probe in probes])
 
 
-def _value(host: Host, probe: Probe, answer: Answer) -> str | None:
+def _value(host: Host, probe: Probe, answer: StepResult) -> str | None:
     value = reads(probe, answer)
     if value is None and probe.path and answer.errno and answer.errno not in NOT_HERE:
         raise FileRefused(host.name, "read", probe.path, answer.errno)
     return value
 
 
-def snapshot(host: Host, names: Iterable[str], device: str, known: Catalogue = CATALOGUE) -> Group:
+def snapshot(
+    host: Host, names: Iterable[str], device: str, known: Catalogue = CATALOGUE
+) -> SettingsGroup:
     """The group of these tunables on ``device``, as it is now."""
     return snapshots(host, {device: tuple(names)}, known)[0]
 
 
 def snapshots(
     host: Host, wanted: Mapping[str, Iterable[str]], known: Catalogue = CATALOGUE
-) -> tuple[Group, ...]:
+) -> tuple[SettingsGroup, ...]:
     """The groups of these tunables on each device.  What they move on another layer (the ports
     behind a map) is there where the caller asks for it by that layer's names."""
     knobs = {
@@ -109,45 +111,47 @@ def snapshots(
         for probe in witness_probes(_scope(rows), device)
     ]
     answers = _look(host, [*(probe for _, _, probe in asked), *(probe for _, probe in known_by)])
-    owed: dict[str, list[Owed]] = {device: [] for device in knobs}
+    owed: dict[str, list[FormerValue]] = {device: [] for device in knobs}
     for (device, knob, probe), answer in zip(asked, answers, strict=False):
         value = _value(host, probe, answer)
         if value is not None:
             former = Setting(device, knob.name, value)
-            owed[device].append(Owed(former, probe, knob.undo(device, value), knob.durable))
+            owed[device].append(FormerValue(former, probe, knob.undo(device, value), knob.durable))
     seen = [
         (device, (probe.path, text))
         for (device, probe), answer in zip(known_by, answers[len(asked) :], strict=True)
         if (text := reads(probe, answer))
     ]
     return tuple(
-        Group(device, rows, tuple(owed[device]), tuple(pair for on, pair in seen if on == device))
+        SettingsGroup(
+            device, rows, tuple(owed[device]), tuple(pair for on, pair in seen if on == device)
+        )
         for device, rows in knobs.items()
     )
 
 
-def read_back(host: Host, groups: Iterable[Group]) -> tuple[Setting, ...]:
+def read_back(host: Host, groups: Iterable[SettingsGroup]) -> tuple[Setting, ...]:
     """Every value of the groups that can be read now, in rank order."""
     asked = _probes(groups)
     return _observed(host, asked, _look(host, [probe for _, _, probe in asked]))
 
 
 def read_back_and(
-    host: Host, groups: Iterable[Group], look: Look
-) -> tuple[tuple[Setting, ...], Answer]:
+    host: Host, groups: Iterable[SettingsGroup], look: Read
+) -> tuple[tuple[Setting, ...], StepResult]:
     """The same, and the answer to one look more, in the same round trip."""
     asked = _probes(groups)
-    *answers, answer = host.batch([*(Look(probe) for _, _, probe in asked), look])
+    *answers, answer = host.batch([*(Read(probe) for _, _, probe in asked), look])
     return _observed(host, asked, answers), answer
 
 
-def _probes(groups: Iterable[Group]) -> list[tuple[str, str, Probe]]:
+def _probes(groups: Iterable[SettingsGroup]) -> list[tuple[str, str, Probe]]:
     """(device, tunable, where it is read) of everything in the groups."""
     return [(g.device, knob.name, knob.probe(g.device)) for g in groups for knob in g.tunables]
 
 
 def _observed(
-    host: Host, asked: Sequence[tuple[str, str, Probe]], answers: Sequence[Answer]
+    host: Host, asked: Sequence[tuple[str, str, Probe]], answers: Sequence[StepResult]
 ) -> tuple[Setting, ...]:
     seen = [
         (device, name, _value(host, probe, answer))
@@ -186,7 +190,7 @@ def apply(host: Host, settings: Sequence[Setting], known: Catalogue = CATALOGUE)
         return
     waiting = ordered
     while True:
-        looks = [Look(each.step.probe) for each in ordered]
+        looks = [Read(each.step.probe) for each in ordered]
         answers = host.batch([*(each.step for each in waiting), *looks])
         tried = zip(waiting, answers[: len(waiting)], strict=True)
         refused = [(each, answer) for each, answer in tried if answer.errno]
@@ -205,7 +209,7 @@ def apply(host: Host, settings: Sequence[Setting], known: Catalogue = CATALOGUE)
 
 def hold(
     host: Host,
-    groups: Sequence[Group],
+    groups: Sequence[SettingsGroup],
     settings: Sequence[Setting],
     known: Catalogue = CATALOGUE,
 ) -> tuple[Setting, ...]:
@@ -219,10 +223,10 @@ def hold(
     ordered = in_order(settings, known)
     asked = _probes(groups)
     steps: list[Step] = [
-        *(Hold(each.probe, each.setting.value, each.acts) for each in owed),
-        *(Look(each.probe) for each in owed),
+        *(Ensure(each.probe, each.setting.value, each.acts) for each in owed),
+        *(Read(each.probe) for each in owed),
         *(_change(setting, known).step for setting in ordered),
-        *(Look(probe) for _, _, probe in asked),
+        *(Read(probe) for _, _, probe in asked),
     ]
     rest = iter(host.batch(steps))
     tried = [next(rest) for _ in owed]
@@ -237,7 +241,7 @@ def hold(
     return read_back(host, groups)
 
 
-def release(host: Host, groups: Iterable[Group]) -> None:
+def release(host: Host, groups: Iterable[SettingsGroup]) -> None:
     """The groups' values as they were at the start.  Raises OwedError when one does not go back."""
     if left := put_back(host, [each for group in groups for each in group.owed]):
         raise OwedError(
@@ -252,20 +256,20 @@ class _Change(NamedTuple):
 
     setting: Setting
     knob: Tunable
-    step: Hold
+    step: Ensure
 
 
 def _change(setting: Setting, known: Catalogue) -> _Change:
     knob = known.tunable(setting.tunable)
     acts = knob.acts(setting.device, setting.value)
-    return _Change(setting, knob, Hold(knob.probe(setting.device), setting.value, acts))
+    return _Change(setting, knob, Ensure(knob.probe(setting.device), setting.value, acts))
 
 
-def _in_force(change: _Change, answer: Answer) -> bool:
+def _in_force(change: _Change, answer: StepResult) -> bool:
     return reads(change.step.probe, answer) == change.setting.value
 
 
-def _refusal(host: Host, change: _Change, answer: Answer) -> SettingRefused:
+def _refusal(host: Host, change: _Change, answer: StepResult) -> SettingRefused:
     setting, meaning = change.setting, dict(change.knob.means).get(answer.errno, "")
     why = f"{answer.complaint}: {meaning}" if meaning else answer.complaint
     return SettingRefused(
@@ -293,7 +297,7 @@ def _remedy(code: int, setting: Setting) -> str:
     return "Leave the level out, or the cell with [[exclude]]; `iotrial knobs` says what is taken."
 
 
-def _confirm(host: Host, change: _Change, answer: Answer) -> None:
+def _confirm(host: Host, change: _Change, answer: StepResult) -> None:
     setting, probe = change.setting, change.step.probe
     observed = _value(host, probe, answer)
     if observed != setting.value:
@@ -303,7 +307,7 @@ def _confirm(host: Host, change: _Change, answer: Answer) -> None:
         )
 
 
-def put_back(host: Host, owed: Sequence[Owed]) -> tuple[str, ...]:
+def put_back(host: Host, owed: Sequence[FormerValue]) -> tuple[str, ...]:
     """Restore what differs, in the order given (of the snapshot: by rank), and read back.  Twice
     is once.
 
@@ -311,8 +315,8 @@ def put_back(host: Host, owed: Sequence[Owed]) -> tuple[str, ...]:
     """
     left: tuple[str, ...] = ()
     for _ in range(PASSES if owed else 0):
-        holds = [Hold(each.probe, each.setting.value, each.acts) for each in owed]
-        answers = host.batch([*holds, *(Look(each.probe) for each in owed)])
+        holds = [Ensure(each.probe, each.setting.value, each.acts) for each in owed]
+        answers = host.batch([*holds, *(Read(each.probe) for each in owed)])
         done, seen = answers[: len(owed)], answers[len(owed) :]
         left = tuple(
             f"{each.setting} ({_why(each.probe, act, now)})"
@@ -324,7 +328,7 @@ def put_back(host: Host, owed: Sequence[Owed]) -> tuple[str, ...]:
     return left
 
 
-def _why(probe: Probe, act: Answer, now: Answer) -> str:
+def _why(probe: Probe, act: StepResult, now: StepResult) -> str:
     return act.complaint or now.complaint or f"reads {reads(probe, now)!r}"
 
 
@@ -371,7 +375,7 @@ def own(host: Host, journal: Journal, names: Iterable[str]) -> str:
     _check(host, folder)
     if folder == V2:
         _turn_on(host, journal)
-    journal.owe_made(MadeDebt("folder", {"folder": folder}))
+    journal.owe_made(ResourceUndo("folder", {"folder": folder}))
     made = host.run(["mkdir", folder])
     if made.exit != 0:
         raise HostError(
@@ -420,5 +424,5 @@ def _turn_on(host: Host, journal: Journal) -> None:
     """Let groups below the root have the controller, for the whole run and not by trial: it is
     owed, but no part of the group of tunables that every treatment starts from."""
     group = snapshot(host, [_CONTROLLER], "")
-    journal.owe_settings(SettingsDebt("", None, group.owed))
+    journal.owe_settings(SettingsUndo("", None, group.owed))
     apply(host, [Setting("", _CONTROLLER, "on")])

@@ -21,8 +21,8 @@ from iotrial.look import reading
 from iotrial.look.identity import identify
 from iotrial.look.places import laid_size, need_room, settle_folder, standing
 from iotrial.look.targets import doubts
-from iotrial.model.host import Completed, Host
-from iotrial.model.target import Aim, Target
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.target import PreparedTarget, Target
 from iotrial.model.trial import Doubt
 
 _NAME = re.compile(r"iotrial-[A-Za-z0-9_-]+\.img")
@@ -69,7 +69,7 @@ class LoopPlan:
         return cls(str(said["target"]), str(said["file"]), size, number, str(said.get("on", "")))
 
 
-class LoopTaken(TrialError):
+class LoopInUse(TrialError):
     """The number planned was free, and is not any more: plan again."""
 
 
@@ -140,7 +140,9 @@ def free_number(blocks: Iterable[str]) -> int:
     return next(number for number in range(_HIGHEST) if number not in used)
 
 
-def make_loop(host: Host, plan: LoopPlan, target: Target) -> tuple[Aim, tuple[Doubt, ...]]:
+def make_loop(
+    host: Host, plan: LoopPlan, target: Target
+) -> tuple[PreparedTarget, tuple[Doubt, ...]]:
     """Make the backing file, attach it, and say what to hold against it.
 
     The plan must be in the journal already.  Raises TrialError; what was made until then stays
@@ -153,7 +155,7 @@ def make_loop(host: Host, plan: LoopPlan, target: Target) -> tuple[Aim, tuple[Do
     _attach(host, plan)
     if attached_to(host, plan.file) != [plan.number]:
         raise TrialError(f"{plan.node} was attached, but the kernel does not say to {plan.file}")
-    aim = Aim(target, plan.node, f"loop{plan.number}", identify(host, plan.node))
+    aim = PreparedTarget(target, plan.node, f"loop{plan.number}", identify(host, plan.node))
     return aim, doubts(host, aim)
 
 
@@ -165,14 +167,14 @@ def _attach(host: Host, plan: LoopPlan) -> None:
         # Not every filesystem under it can do direct I/O; the doubts say so then.
         attached = host.run(["losetup", plan.node, plan.file])
     if attached.exit != 0 and "busy" in attached.complaint:
-        raise LoopTaken(f"{plan.node} was taken by another program meanwhile")
+        raise LoopInUse(f"{plan.node} was taken by another program meanwhile")
     gone = "No such" in attached.complaint  # file (ENOENT) or device (ENXIO)
     if attached.exit != 0 and gone and reading.status(host, plan.file) is not None:
-        raise LoopTaken(f"{plan.node} was removed by another program meanwhile")
+        raise LoopInUse(f"{plan.node} was removed by another program meanwhile")
     _must(attached, f"attach {plan.node}")
 
 
-def _must(done: Completed, what: str) -> None:
+def _must(done: CompletedCommand, what: str) -> None:
     if done.exit != 0:
         raise TrialError(
             f"could not {what}: {done.complaint}",

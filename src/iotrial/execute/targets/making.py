@@ -25,18 +25,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused, TrialError
-from iotrial.execute.settings.journal import MadeDebt, numbered
+from iotrial.execute.settings.journal import ResourceUndo, numbered
 from iotrial.hosts.places import state_places
 from iotrial.look import reading
 from iotrial.look.identity import identify, identity_of, password, sight
 from iotrial.look.inodes import need_same, settled
-from iotrial.look.mounts import Mount, parse_mountinfo
+from iotrial.look.mounts import MountEntry, parse_mountinfo
 from iotrial.look.places import _SLOWEST_FILL, MIB, laid_size
 from iotrial.look.targets import need_lasting_name, ready
 from iotrial.look.usage import busy
-from iotrial.model.host import Completed, Host
-from iotrial.model.target import Aim, Mounting, Target
-from iotrial.model.tool import Reach
+from iotrial.model.host import CompletedCommand, Host
+from iotrial.model.target import MountSpec, PreparedTarget, Target
+from iotrial.model.tool import LoadAccess
 from iotrial.tunables.file import UNMARKED
 
 MKFS: Mapping[str, tuple[str, ...]] = {
@@ -81,18 +81,18 @@ _STEP = 0.1
 
 
 @dataclass
-class Site:
+class TargetSite:
     """Where things are made.  ``owe`` puts a debt into the journal; ``token`` names this target
     in this session; ``gone_with`` collects the names of devices, mount points and backing devices
     that exist only until they are unmade."""
 
     host: Host
-    owe: Callable[[MadeDebt], None]
+    owe: Callable[[ResourceUndo], None]
     token: str
     gone_with: set[str] = field(default_factory=set)
 
 
-def make(site: Site, target: Target, reach: Reach) -> Aim:
+def make(site: TargetSite, target: Target, reach: LoadAccess) -> PreparedTarget:
     """Make what a device, file or directory target needs, and aim at it.
 
     Raises TargetRefused before anything is made, TrialError when making it fails.
@@ -101,7 +101,7 @@ def make(site: Site, target: Target, reach: Reach) -> Aim:
         _create(site, target)
         target = _armed(site.host, target)
     if target.filesystem:
-        below = ready(site.host, target, Reach(reads=True, writes=True))
+        below = ready(site.host, target, LoadAccess(reads=True, writes=True))
         if target.create:
             _goes(site, below)
         return on_filesystem(site, below, reach)
@@ -113,7 +113,7 @@ def make(site: Site, target: Target, reach: Reach) -> Aim:
     return aim
 
 
-def _goes(site: Site, aim: Aim) -> None:
+def _goes(site: TargetSite, aim: PreparedTarget) -> None:
     """What a made device is called: its settings and limits go with it."""
     site.gone_with |= {aim.device, aim.identity.devno if aim.identity else ""} - {""}
 
@@ -124,7 +124,7 @@ def _goes(site: Site, aim: Aim) -> None:
 # Commands of the study.
 
 
-def _create(site: Site, target: Target) -> None:
+def _create(site: TargetSite, target: Target) -> None:
     if reading.status(site.host, target.path) is not None:
         raise TargetRefused(
             f"{target.path} exists already, so it is not this study's to create and remove",
@@ -145,9 +145,9 @@ def _create(site: Site, target: Target) -> None:
         site.host.sleep(_STEP)
 
 
-def _command(name: str, script: str, *words: str) -> MadeDebt:
+def _command(name: str, script: str, *words: str) -> ResourceUndo:
     argv = ("sh", "-c", script, *words)
-    return MadeDebt("command", {"name": name, **numbered(argv)})
+    return ResourceUndo("command", {"name": name, **numbered(argv)})
 
 
 def _armed(host: Host, target: Target) -> Target:
@@ -163,7 +163,7 @@ def _armed(host: Host, target: Target) -> Target:
 # File systems.
 
 
-def on_filesystem(site: Site, below: Aim, reach: Reach) -> Aim:
+def on_filesystem(site: TargetSite, below: PreparedTarget, reach: LoadAccess) -> PreparedTarget:
     """Make the target's file system on the device ``below`` it, mount it in a folder of iotrial's
     own, and aim there.  The device may be written to: :func:`ready` has said so, or it is a loop
     device of ours."""
@@ -177,7 +177,7 @@ def on_filesystem(site: Site, below: Aim, reach: Reach) -> Aim:
     _must(host.run(argv, timeout=_MAKE_WITHIN), f"make {kind} on {below.path}")
     point = _own_point(site, below)
     _folders(site, point)
-    _mount(site, point, Mounting(below.path, kind))
+    _mount(site, point, MountSpec(below.path, kind))
     return ready(host, _as_folder(target, point), reach)
 
 
@@ -187,7 +187,7 @@ def _as_folder(target: Target, point: str) -> Target:
     return Target(target.name, "directory", path=point, hosts=target.hosts, filesystem=kind)
 
 
-def _own_point(site: Site, below: Aim) -> str:
+def _own_point(site: TargetSite, below: PreparedTarget) -> str:
     """Beside the file of our loop device; else among iotrial's own files."""
     folder = state_places(site.host).files
     if below.target.kind == "loop" and below.identity:
@@ -200,7 +200,7 @@ def _own_point(site: Site, below: Aim) -> str:
 # Mounts.
 
 
-def _mount_at(site: Site, target: Target, what: Mounting) -> None:
+def _mount_at(site: TargetSite, target: Target, what: MountSpec) -> None:
     """Mount at the directory of a target; a missing mount point is made."""
     _need_free_point(site.host, target)
     if what.source.startswith("/dev/"):
@@ -226,7 +226,7 @@ def _need_free_point(host: Host, target: Target) -> None:
         )
 
 
-def _need_free_source(host: Host, target: Target, what: Mounting) -> None:
+def _need_free_source(host: Host, target: Target, what: MountSpec) -> None:
     device = sight(host, what.source)
     identity = identity_of(host, device)
     named = replace(target, path=what.source)
@@ -241,32 +241,32 @@ def _need_free_source(host: Host, target: Target, what: Mounting) -> None:
         )
 
 
-def _folders(site: Site, path: str) -> None:
+def _folders(site: TargetSite, path: str) -> None:
     """Make a folder and its missing parents, each owed."""
     missing = [path, *map(str, PurePosixPath(path).parents)]
     missing = [folder for folder in missing if reading.status(site.host, folder) is None]
     for folder in reversed(missing):
-        site.owe(MadeDebt("folder", {"folder": folder}))
+        site.owe(ResourceUndo("folder", {"folder": folder}))
         _must(site.host.run(["mkdir", folder]), f"make the folder {folder}")
 
 
-def mount_at_new(site: Site, point: str, what: Mounting) -> None:
+def mount_at_new(site: TargetSite, point: str, what: MountSpec) -> None:
     """Mount in a folder that is made for it.  Both are owed before they are."""
     _folders(site, point)
     _mount(site, point, what)
 
 
-def _mount(site: Site, point: str, what: Mounting) -> None:
+def _mount(site: TargetSite, point: str, what: MountSpec) -> None:
     """Mount, owed by every name that the kernel may call the source by."""
     names = _names(site.host, what.source)
     for name in names:
-        site.owe(MadeDebt("mount", {"point": point, "source": name}))
+        site.owe(ResourceUndo("mount", {"point": point, "source": name}))
     argv = ["mount", "-t", what.type, *(["-o", what.options] if what.options else [])]
     _must(site.host.run([*argv, what.source, point], timeout=_MAKE_WITHIN), f"mount {what.source}")
     there = _mounts(site.host, point)
     for each in there:
         if each.source not in names:
-            site.owe(MadeDebt("mount", {"point": point, "source": each.source}))
+            site.owe(ResourceUndo("mount", {"point": point, "source": each.source}))
         if not each.on_block_device:
             site.gone_with.add(each.devno)
     site.gone_with.add(point)
@@ -280,7 +280,7 @@ def mount_again(host: Host, target: Target, point: str) -> None:
     before = _mounts(host, point)
     if not before or not (target.mount or target.filesystem):
         raise TrialError(f"nothing that iotrial mounted is at {point}")
-    what = target.mount or Mounting(before[-1].source, target.filesystem)
+    what = target.mount or MountSpec(before[-1].source, target.filesystem)
     _must(host.run(["umount", point], timeout=_MAKE_WITHIN), f"unmount {point}")
     argv = ["mount", "-t", what.type, *(["-o", what.options] if what.options else [])]
     _must(host.run([*argv, what.source, point], timeout=_MAKE_WITHIN), f"mount {what.source}")
@@ -301,12 +301,12 @@ def _names(host: Host, source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, found)))
 
 
-def _mounts(host: Host, point: str) -> list[Mount]:
+def _mounts(host: Host, point: str) -> list[MountEntry]:
     text = host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
     return [mount for mount in parse_mountinfo(text) if mount.point == point]
 
 
-def _must(done: Completed, what: str) -> None:
+def _must(done: CompletedCommand, what: str) -> None:
     if done.exit != 0:
         raise TrialError(
             f"could not {what}: {done.complaint}",
@@ -337,7 +337,7 @@ def fill(host: Host, path: str, size: int) -> None:
         )
 
 
-def _made(host: Host, path: str) -> Completed:
+def _made(host: Host, path: str) -> CompletedCommand:
     """The file is there: as it was, or new and empty."""
     there = ["stat", "-c", "%F", path]
     if (done := host.run(there)).exit == 0:
@@ -345,7 +345,7 @@ def _made(host: Host, path: str) -> Completed:
     return host.run(["dd", "if=/dev/null", f"of={path}", "count=0", "conv=excl", "oflag=nofollow"])
 
 
-def lay_out(host: Host, aim: Aim) -> Aim:
+def lay_out(host: Host, aim: PreparedTarget) -> PreparedTarget:
     """Lay out the file of a file target: random bytes, really written, its size rounded up to
     whole MiB.  The file must be owed already, and what is there must be what was looked at.
     Gives back the aim at it.  Raises TrialError, TargetRefused."""

@@ -29,7 +29,7 @@ from iotrial.hosts.steps import beside
 from iotrial.look import reading
 from iotrial.look.mounts import parse_mountinfo, under
 from iotrial.model.host import Host
-from iotrial.model.target import Mounting
+from iotrial.model.target import MountSpec
 from iotrial.model.tool import inside
 
 MARK = "made-by-iotrial"
@@ -62,7 +62,7 @@ class TreePlan:
         return {name: value for name, value in asdict(self).items() if value}
 
 
-def plan_tree(host: Host, path: str, token: str, mounting: Mounting | None = None) -> TreePlan:
+def plan_tree(host: Host, path: str, token: str, mounting: MountSpec | None = None) -> TreePlan:
     """The plan of a tree at ``path``, on what iotrial mounted so (None: on what was there).
 
     Raises TrialError where its directory is not there."""

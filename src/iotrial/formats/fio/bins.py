@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins
+from iotrial.model.recording import LatencyHistogram
 
 Ints = NDArray[np.int64]
 BINS = {1e-9: 29 * 64, 1e-6: 19 * 64}
@@ -108,18 +108,18 @@ def percentiles(bins: Mapping[int, int]) -> dict[float, int]:
     }
 
 
-def measured(name: str, bins: Bins, raw: str) -> Iterator[Measurement]:
+def measured(name: str, bins: LatencyHistogram, raw: str) -> Iterator[Measurement]:
     """The percentiles of a latency (``read.clat``); one in the last bin is a lower bound."""
     for p, value in percentiles(bins.counts).items():
         side: Literal["", "high"] = "high" if value >= bins.last else ""
         yield Measurement(f"{name}.p{p:g}", value * bins.tick, "s", "all", raw, side)
 
 
-def together(found: Sequence[Bins | None]) -> Bins | None:
+def together(found: Sequence[LatencyHistogram | None]) -> LatencyHistogram | None:
     """All of them added up; None where one is missing, or has other bins."""
     known = [each for each in found if each is not None]
     scales = {(each.tick, each.last) for each in known}
     if len(known) < len(found) or len(scales) != 1:
         return None
     ((tick, last),) = scales
-    return Bins(tick, last, added_up(each.counts for each in known))
+    return LatencyHistogram(tick, last, added_up(each.counts for each in known))

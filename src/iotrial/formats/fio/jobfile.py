@@ -35,7 +35,7 @@ _SUBSTITUTED = re.compile(r"[\n$]")
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class JobSection:
     """One job: its ``options`` in the order fio sees them, those of ``[global]`` first.  A switch
     without a value has the value ``""``.  ``line`` is where it begins, ``lines`` where each option
     stands, for those who want to say so, ``heads`` where the section that it stands in begins (0:
@@ -56,7 +56,7 @@ class Section:
 class JobFile:
     """``includes`` are the files it would have fio read; their content is not known here."""
 
-    sections: tuple[Section, ...]
+    sections: tuple[JobSection, ...]
     includes: tuple[str, ...] = ()
 
 
@@ -96,7 +96,7 @@ def parse(text: str, raw: str = "job file") -> JobFile:
     if not jobs and not includes:
         raise FormatError(f"{raw}: no job: a job file needs a [section] that is not [global]")
     sections = tuple(
-        Section(
+        JobSection(
             name,
             tuple(option for _, _, option in given),
             line,

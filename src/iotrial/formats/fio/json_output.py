@@ -39,7 +39,7 @@ from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio.report import (
-    Job,
+    FioJob,
     bins,
     doubts_about,
     job_from,
@@ -51,7 +51,7 @@ from iotrial.formats.fio.report import mapping as as_mapping
 from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
-from iotrial.model.tool import Parsed
+from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt, Treatment
 
 MARK = '"fio version"'
@@ -69,7 +69,7 @@ _GLANCE = 4096  # characters in which most of those show that they are none
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class _FioReport:
     """``line`` is where it begins; ``said`` what fio said before it (of the last one: and after
     it); ``repeated`` the keys of its document that have two values."""
 
@@ -80,7 +80,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Torn:
+class _TruncatedReport:
     """A report that breaks: why, ``at`` which character, in which ``line``, and how many whole
     reports stand before it."""
 
@@ -90,14 +90,14 @@ class Torn:
     after: int
 
 
-def reports(text: str, raw: str) -> tuple[tuple[Report, ...], tuple[Torn, ...]]:
+def reports(text: str, raw: str) -> tuple[tuple[_FioReport, ...], tuple[_TruncatedReport, ...]]:
     """The whole reports in ``text``, and the torn ones, each in order.
 
     Raises :class:`~iotrial.errors.FormatError`, with byte and line, where none is whole.
     """
-    whole: list[Report] = []
-    torn: list[Torn] = []
-    first: Torn | None = None
+    whole: list[_FioReport] = []
+    torn: list[_TruncatedReport] = []
+    first: _TruncatedReport | None = None
     lines, documents, place, told, failed = _Lines(text), False, 0, 0, 0
     healed, decodable = False, text
     while failed < _TRIES and (match := _OPEN.search(text, place)) is not None:
@@ -109,7 +109,9 @@ def reports(text: str, raw: str) -> tuple[tuple[Report, ...], tuple[Torn, ...]]:
             if not healed and _BARE_NAN.match(text, at):
                 healed, decodable = True, _NAN.sub(lambda found: "NaN".rjust(len(found[0])), text)
                 continue
-            broken = Torn(getattr(error, "msg", "nested too deeply"), at, lines(at), len(whole))
+            broken = _TruncatedReport(
+                getattr(error, "msg", "nested too deeply"), at, lines(at), len(whole)
+            )
             first = first or broken
             ours = text.find(MARK, start, at) >= 0
             inner = bool(torn) and torn[-1].after == len(whole)
@@ -121,13 +123,13 @@ def reports(text: str, raw: str) -> tuple[tuple[Report, ...], tuple[Torn, ...]]:
         documents, place = True, end
         said = text[told:start]
         for record in _inside(value, _DEEPEST):
-            whole.append(Report(record, lines(start), tuple(messages(said)), repeated))
+            whole.append(_FioReport(record, lines(start), tuple(messages(said)), repeated))
             said, told = "", end
     if not whole:
         raise _nothing(text, raw, first, documents=documents)
     last = whole[-1]
     said_last = (*last.said, *messages(text[told:]))
-    whole[-1] = Report(last.record, last.line, said_last, last.repeated)
+    whole[-1] = _FioReport(last.record, last.line, said_last, last.repeated)
     return tuple(whole), tuple(torn)
 
 
@@ -145,7 +147,9 @@ class _Lines:
         return self._line
 
 
-def _nothing(text: str, raw: str, broken: Torn | None, *, documents: bool) -> FormatError:
+def _nothing(
+    text: str, raw: str, broken: _TruncatedReport | None, *, documents: bool
+) -> FormatError:
     if documents and (broken is None or MARK not in text):
         return FormatError(f"{raw}: JSON, but not a report of fio: it has no 'fio version'")
     if broken is None:
@@ -254,12 +258,12 @@ _AT_RATE = 4.0  # within this factor counters went on at the rate they had
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class FioRun:
     """One report.  ``jobs`` are its jobs, each with the entry it was read from; ``torn`` says
     which broken reports stand beside it."""
 
     report: Mapping[str, Any]
-    jobs: tuple[tuple[Job, Mapping[str, Any]], ...]
+    jobs: tuple[tuple[FioJob, Mapping[str, Any]], ...]
     line: int
     said: tuple[str, ...]
     repeated: frozenset[str]
@@ -293,9 +297,9 @@ def _plain(value: object) -> float:
     return float(value) if known and 0 <= value < 2**53 else 0.0  # type: ignore[operator,arg-type]
 
 
-def last_of_each(runs: Sequence[Run]) -> tuple[Run, ...]:
+def last_of_each(runs: Sequence[FioRun]) -> tuple[FioRun, ...]:
     """One report for each run, the last, with what was said beside the others."""
-    found: list[Run] = []
+    found: list[FioRun] = []
     for each in runs:
         if found and _goes_on(found[-1], each):
             before = found.pop()
@@ -306,7 +310,7 @@ def last_of_each(runs: Sequence[Run]) -> tuple[Run, ...]:
     return tuple(found)
 
 
-def _goes_on(before: Run, after: Run) -> bool:
+def _goes_on(before: FioRun, after: FioRun) -> bool:
     """Whether both are reports of the same run."""
     if before.report == after.report:
         return True
@@ -320,7 +324,7 @@ def _goes_on(before: Run, after: Run) -> bool:
     return goes_on([_count(a) for a, _ in pairs], [_count(b) for _, b in pairs])
 
 
-def _identity(run: Run) -> tuple[object, ...]:
+def _identity(run: FioRun) -> tuple[object, ...]:
     jobs = [(job.label, job.group, record.get("job options")) for job, record in run.jobs]
     return run.report.get("fio version"), run.report.get("global options"), jobs
 
@@ -329,7 +333,7 @@ Count = tuple[float, float]
 """Bytes moved and seconds measured, of one job."""
 
 
-def _count(job: Job) -> Count:
+def _count(job: FioJob) -> Count:
     return sum(each.bytes for each in job.directions), job.measured
 
 
@@ -348,7 +352,7 @@ def goes_on(before: Sequence[Count], after: Sequence[Count], least: float = INTE
     return True
 
 
-def recordings(run: Run, raw: str) -> Iterator[Recording]:
+def recordings(run: FioRun, raw: str) -> Iterator[Recording]:
     """One for each group of jobs: they ran at the same time, the groups one after another."""
     members = sorted(run.jobs, key=lambda each: each[0].group)
     for _, found in groupby(members, key=lambda each: each[0].group):
@@ -388,7 +392,7 @@ def utilisation(report: Mapping[str, Any], raw: str) -> tuple[Measurement, ...]:
     return (Measurement("total.util", max(found), "fraction", raw=raw),) if found else ()
 
 
-def _logs(options: Sequence[Mapping[str, str] | None], jobs: Sequence[Job]) -> Iterator[str]:
+def _logs(options: Sequence[Mapping[str, str] | None], jobs: Sequence[FioJob]) -> Iterator[str]:
     """The names of the logs of these jobs; one that is not said is the job's own."""
     for each, job in zip(options, jobs, strict=True):
         for option in LOGS:
@@ -396,7 +400,7 @@ def _logs(options: Sequence[Mapping[str, str] | None], jobs: Sequence[Job]) -> I
                 yield each[option] or job.label.rpartition("#")[0]
 
 
-def relabelled(jobs: Sequence[Job]) -> list[Job]:
+def relabelled(jobs: Sequence[FioJob]) -> list[FioJob]:
     """The jobs with ordinals that count within their own group."""
     seen: Counter[str] = Counter()
     found = []
@@ -407,7 +411,7 @@ def relabelled(jobs: Sequence[Job]) -> list[Job]:
     return found
 
 
-def names(jobs: Sequence[Job]) -> str:
+def names(jobs: Sequence[FioJob]) -> str:
     """What the jobs are called, each name once: ``reader+writer``."""
     return "+".join(dict.fromkeys(job.label.rpartition("#")[0] for job in jobs))
 
@@ -420,7 +424,7 @@ def without_options() -> Doubt:
     return Doubt("no-options", what, advice)
 
 
-def _torn(run: Run) -> Iterator[Doubt]:
+def _torn(run: FioRun) -> Iterator[Doubt]:
     for what in run.torn:
         advice = "repeat that run: fio was stopped, or the disk with the results was full"
         yield Doubt("fio-cut-short", what, advice)
@@ -430,7 +434,7 @@ def _version(report: Mapping[str, Any]) -> str:
     return printable(str(report.get("fio version", ""))[:60])
 
 
-def _started(run: Run, group: Sequence[tuple[Job, Mapping[str, Any]]]) -> float:
+def _started(run: FioRun, group: Sequence[tuple[FioJob, Mapping[str, Any]]]) -> float:
     """When the group began, if the report says so, else when fio did; 0 where neither is known.
     ``job_start`` (ms, since 3.37) may be on another clock: it counts only within the run."""
     starts = [_plain(record.get("job_start")) / 1000 for _, record in group]
@@ -476,7 +480,7 @@ def _treatment(options: Sequence[Mapping[str, str] | None]) -> Treatment:
     )
 
 
-def parse(data: bytes, raw: str) -> Parsed:
+def parse(data: bytes, raw: str) -> ParsedOutput:
     """Measurements (see :func:`~iotrial.formats.fio.report.measurements`) and doubts of the
     last whole report in ``data``; ``raw`` names the file.
 
@@ -494,7 +498,7 @@ def parse(data: bytes, raw: str) -> Parsed:
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
     said_disks = _disks(report.record.get("disk_util"))
     measured = (*measurements(jobs, raw), *utilisation(report.record, raw))
-    return Parsed(measured, (*doubts, *shallow), jobs, said_disks)
+    return ParsedOutput(measured, (*doubts, *shallow), jobs, said_disks)
 
 
 def _disks(rows: object) -> tuple[str, ...]:
@@ -505,7 +509,7 @@ def _disks(rows: object) -> tuple[str, ...]:
     return tuple(name for name in names if isinstance(name, str))
 
 
-def together(several: Sequence[Parsed], all_of: str) -> tuple[Measurement, ...]:
+def together(several: Sequence[ParsedOutput], all_of: str) -> tuple[Measurement, ...]:
     """The numbers of several loads that ran at the same time, as if their jobs stood in one
     report: rates summed, means weighted, percentiles of all their bins.  ``several`` are what
     :func:`parse` gave of each; ``all_of`` names all their files.
@@ -516,7 +520,7 @@ def together(several: Sequence[Parsed], all_of: str) -> tuple[Measurement, ...]:
 
 
 class _Json:
-    """The plugin; see :class:`iotrial.model.recording.Format`."""
+    """The plugin; see :class:`iotrial.model.recording.RecordingFormat`."""
 
     name = "fio-json"
     title = "fio, JSON output (json, json+)"
@@ -533,18 +537,18 @@ class _Json:
         for index, each in enumerate(whole, 1):
             jobs = _jobs(each.record, f"{raw}: line {each.line}")
             broken = tuple(_broken(one) for one in torn if max(one.after, 1) == index)
-            runs.append(Run(each.record, jobs, each.line, each.said, each.repeated, broken))
+            runs.append(FioRun(each.record, jobs, each.line, each.said, each.repeated, broken))
         return tuple(found for run in last_of_each(runs) for found in recordings(run, raw))
 
 
-def _broken(torn: Torn) -> str:
+def _broken(torn: _TruncatedReport) -> str:
     return f"a report breaks in line {torn.line}: {torn.what}; it is left out"
 
 
 FORMAT = _Json()
 
 
-def _jobs(report: Mapping[str, Any], raw: str) -> tuple[tuple[Job, Mapping[str, Any]], ...]:
+def _jobs(report: Mapping[str, Any], raw: str) -> tuple[tuple[FioJob, Mapping[str, Any]], ...]:
     key = "jobs" if "jobs" in report else "client_stats"
     entries = report.get(key)
     if not isinstance(entries, list) or not entries:

@@ -42,8 +42,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from iotrial.formats.fio.bins import Ints
-from iotrial.formats.fio.log_rows import Refused, Table, rows
-from iotrial.model.tool import Course
+from iotrial.formats.fio.log_rows import LogTable, RowError, rows
+from iotrial.model.tool import RateSeries
 
 HIST = "clat_hist"
 _NAME = re.compile(
@@ -86,7 +86,7 @@ _SHORTEST, _LONGEST = 3, 8
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class LogLayout:
     """Which column is what, from 0; -1 where the log has none.  ``names`` in order."""
 
     names: tuple[str, ...]
@@ -116,7 +116,7 @@ _LAYOUTS = (
 )
 
 
-def layout_of(lines: Sequence[bytes]) -> Layout | None:
+def layout_of(lines: Sequence[bytes]) -> LogLayout | None:
     """The layout that all these lines have; None where there is none.  Where two would do, the
     one without an offset (which is a multiple of 512) and without a second value."""
     table = [[word.strip() for word in line.split(b",")] for line in lines]
@@ -129,7 +129,7 @@ def layout_of(lines: Sequence[bytes]) -> Layout | None:
             at = names.index("priority") if "priority" in names else -1
             if at >= 0 and len({word[:2] == b"0x" for word in columns[at]}) > 1:
                 continue
-            found = Layout(names, at if at >= 0 and table[0][at][:2] == b"0x" else -1)
+            found = LogLayout(names, at if at >= 0 and table[0][at][:2] == b"0x" else -1)
             if not _mistaken(found, table):
                 return found
     return None
@@ -141,7 +141,7 @@ def _fits(name: str, words: set[bytes]) -> bool:
     return all(map(bytes.isdigit, words)) and (name != "direction" or words <= _DIRECTIONS)
 
 
-def _mistaken(layout: Layout, table: Sequence[Sequence[bytes]]) -> bool:
+def _mistaken(layout: LogLayout, table: Sequence[Sequence[bytes]]) -> bool:
     """A second value of 0 (each I/O logged, both values asked for) looks like a direction, and
     the direction then like a block size."""
     at, offset = layout.at("size"), layout.at("offset")
@@ -170,7 +170,7 @@ def job_of(name: str) -> str:
     return base[: found[-1].start()].rstrip("_-. ") if found else ""
 
 
-def check(layout: Layout, columns: list[Ints]) -> None:
+def check(layout: LogLayout, columns: list[Ints]) -> None:
     """Directions and priorities are what fio writes.  Raises Refused."""
     limits = {"direction": 2}
     if layout.hexadecimal < 0 and layout.recent:
@@ -179,7 +179,7 @@ def check(layout: Layout, columns: list[Ints]) -> None:
         column = columns[layout.at(name)]
         if int(column.max()) > limit:
             at = int(np.flatnonzero(column > limit)[0])
-            raise Refused(at, f"{name} {column[at]}: fio writes 0 to {limit} there")
+            raise RowError(at, f"{name} {column[at]}: fio writes 0 to {limit} there")
 
 
 Floats = NDArray[np.float64]
@@ -189,7 +189,7 @@ _LATE = 1.5
 _FEWEST = 2
 
 
-def course(logs: Mapping[str, bytes], kind: str, operation: str) -> Course | None:
+def course(logs: Mapping[str, bytes], kind: str, operation: str) -> RateSeries | None:
     """The rate of ``operation`` ('' : all) by the logs of one ``kind`` (``bw`` or ``iops``), one
     file a job, by name; in bytes/s or 1/s.
 
@@ -215,20 +215,20 @@ def course(logs: Mapping[str, bytes], kind: str, operation: str) -> Course | Non
     for times, values in parts:
         done += _amount(times, values, step, grid)
     rates = np.diff(done) / step * (_KIB if kind == "bw" else 1.0)
-    return Course(step / 1000, tuple(rates.tolist()), f"fio's {kind} log")
+    return RateSeries(step / 1000, tuple(rates.tolist()), f"fio's {kind} log")
 
 
-def _windows_in(data: bytes, name: str) -> Windows:
+def _windows_in(data: bytes, name: str) -> LogWindows:
     layout = layout_of(data.split(b"\n")[:-1][:100])
     if layout is None or layout.at("size") < 0:
         none = np.zeros(0, np.int64)
-        return Windows(none, none, none, None)
+        return LogWindows(none, none, none, None)
     known = layout
 
-    def take(columns: list[Ints]) -> Windows:
+    def take(columns: list[Ints]) -> LogWindows:
         return windows_of(known, columns, older=False)
 
-    table = Table(len(layout.names), take, layout.hexadecimal)
+    table = LogTable(len(layout.names), take, layout.hexadecimal)
     return joined([block.digested for block in rows(data, name, table)])
 
 
@@ -244,7 +244,7 @@ def _amount(times: Ints, values: Ints, step: float, grid: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class LogWindows:
     """The lines of a log, in its order; ``top`` the second values, where there are some."""
 
     times: Ints
@@ -253,20 +253,20 @@ class Windows:
     top: Ints | None
 
 
-def windows_of(layout: Layout, columns: list[Ints], *, older: bool) -> Windows:
+def windows_of(layout: LogLayout, columns: list[Ints], *, older: bool) -> LogWindows:
     """A block's lines.  Raises Refused for a line that no fio writes."""
     check(layout, columns)
     if layout.at("size") >= 0 and not older:
         sizes = columns[layout.at("size")]
         if sizes.any():
             at = int(np.flatnonzero(sizes)[0])
-            raise Refused(at, f"block size {sizes[at]}; the lines before are averages and have 0")
+            raise RowError(at, f"block size {sizes[at]}; the lines before are averages and have 0")
     top = columns[layout.at("top")] if layout.at("top") >= 0 else None
     times, directions, values = (columns[layout.at(n)] for n in ("time", "direction", "value"))
-    return Windows(times, directions, values, top)
+    return LogWindows(times, directions, values, top)
 
 
-def joined(parts: list[Windows]) -> Windows:
+def joined(parts: list[LogWindows]) -> LogWindows:
     """All blocks as one."""
     times, directions, values = (
         np.concatenate([getattr(part, name) for part in parts])
@@ -277,4 +277,4 @@ def joined(parts: list[Windows]) -> Windows:
         if parts[0].top is None
         else np.concatenate([p.top for p in parts if p.top is not None])
     )
-    return Windows(times, directions, values, top)
+    return LogWindows(times, directions, values, top)

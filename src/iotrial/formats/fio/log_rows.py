@@ -3,7 +3,7 @@
 A line is ``1, 2, 0, 4096, 0``: numbers of fio's (the priority may be ``0x0004``), a comma and
 spaces between them, ended by ``\\n`` or ``\\r\\n``.  Whatever else a line holds is an error that
 names it.  A last line without an end was cut off where fio was killed, or is still to be written:
-it is left out, and :attr:`Rows.torn` says so.
+it is left out, and :attr:`_Rows.torn` says so.
 
 A block is copied from the file, read by pyarrow (where that is not installed, by NumPy), and
 digested while others are; the results come in the order of the file.  A table may have a swifter
@@ -37,7 +37,7 @@ HEXADECIMAL = r"0x[0-9a-f]{1,8}"
 _NUMBER = r"[0-9]{1,18}"
 
 
-class Irregular(Exception):
+class _IrregularRow(Exception):
     """A line in a block is no row; which one is found by looking at each."""
 
 
@@ -52,12 +52,12 @@ def columns_by_numpy(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
     line = pattern(width, hexadecimal)
     lines = block.split(b"\n")[:-1]
     if not all(map(line.fullmatch, lines)):
-        raise Irregular("a line that is no row of numbers")
+        raise _IrregularRow("a line that is no row of numbers")
     numbers = re.sub(HEXADECIMAL.encode(), b"0", block) if hexadecimal >= 0 else block
     flat = numbers.translate(None, b" \t\r").rstrip(b"\n").replace(b"\n", b",")
     table = np.array(flat.split(b","), "S18").astype(np.int64).reshape(len(lines), width)
     if int(table.max()) > LARGEST:
-        raise Irregular("a number that is too large")
+        raise _IrregularRow("a number that is too large")
     return [table[:, at] for at in range(width) if at != hexadecimal]
 
 
@@ -72,7 +72,7 @@ def columns_by_arrow(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
     try:
         return _columns(block, width, hexadecimal)
     except pa.ArrowException as error:
-        raise Irregular(str(error)) from None
+        raise _IrregularRow(str(error)) from None
 
 
 def _columns(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
@@ -101,25 +101,25 @@ def _columns(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
         ),
     )
     if read.num_rows != lines:
-        raise Irregular(f"{read.num_rows} rows on {lines} lines")
+        raise _IrregularRow(f"{read.num_rows} rows on {lines} lines")
     # Arrow takes 0x10 for 16 wherever it stands.  Looking for one x is faster than counting all.
     if hexadecimal >= 0:
         plain = block.count(b"x") == lines and b"X" not in block
     else:
         plain = b"x" not in block and b"X" not in block
     if not plain:
-        raise Irregular("a hexadecimal number")
+        raise _IrregularRow("a hexadecimal number")
     found = []
     for number, column in enumerate(read.columns):
         whole = column.chunk(0)  # the block is one
         if number == hexadecimal:
             words = [word.strip() for word in whole.dictionary.to_pylist()]
             if not all(map(_PRIORITY.fullmatch, words)):
-                raise Irregular("no hexadecimal number")
+                raise _IrregularRow("no hexadecimal number")
             continue
         numbers: Ints = whole.to_numpy(zero_copy_only=False)
         if int(numbers.min()) < 0 or int(numbers.max()) > LARGEST:
-            raise Irregular("a number that is too large")
+            raise _IrregularRow("a number that is too large")
         found.append(numbers)
     return found + [np.full(lines, number, np.int64) for number in same]
 
@@ -142,10 +142,10 @@ _HEXADECIMAL = re.compile(HEXADECIMAL.encode())
 
 
 @dataclass(frozen=True, slots=True)
-class Table(Generic[T]):
+class LogTable(Generic[T]):
     """What is expected of each line: ``width`` numbers, of which the one at ``hexadecimal`` is
     written ``0x0004`` (-1: none), and what is made of a block of them.  ``digest`` may refuse a
-    row by raising :class:`Refused`.  ``swift`` reads the lines of a file between two bytes and
+    row by raising :class:`RowError`.  ``swift`` reads the lines of a file between two bytes and
     gives back their number and what ``digest`` would; None where it cannot."""
 
     width: int
@@ -154,7 +154,7 @@ class Table(Generic[T]):
     swift: Callable[[Buffer, int, int], tuple[int, T] | None] | None = None
 
 
-class Refused(Exception):
+class RowError(Exception):
     """A row that a digest does not take: its place in the block (from 0), and why."""
 
     def __init__(self, row: int, why: str) -> None:
@@ -164,7 +164,7 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Rows(Generic[T]):
+class _Rows(Generic[T]):
     """A block's rows: how many, what was made of them, and the line (from 1) of the first."""
 
     line: int
@@ -186,7 +186,7 @@ def extent(data: Buffer, raw: str) -> tuple[int, bool]:
     return data.find(b"\n", end) + 1, torn
 
 
-def rows(data: Buffer, raw: str, table: Table[T]) -> Iterator[Rows[T]]:
+def rows(data: Buffer, raw: str, table: LogTable[T]) -> Iterator[_Rows[T]]:
     """The blocks of a file, digested, in its order.
 
     Raises FormatError with the line's number for the first line that is no row of ``table``.
@@ -205,11 +205,11 @@ def rows(data: Buffer, raw: str, table: Table[T]) -> Iterator[Rows[T]]:
             block, future = waiting.popleft()
             try:
                 count, digested = future.result()
-            except (Irregular, Refused) as error:
+            except (_IrregularRow, RowError) as error:
                 for _, later in waiting:
                     later.cancel()
                 raise _explained(data[block], error, table, (raw, line)) from None
-            yield Rows(line, count, digested)
+            yield _Rows(line, count, digested)
             line += count
 
 
@@ -224,7 +224,7 @@ def _blocks(data: Buffer, end: int, raw: str) -> Iterator[slice]:
         begin = cut
 
 
-def _block(data: Buffer, place: slice, table: Table[T]) -> tuple[int, T]:
+def _block(data: Buffer, place: slice, table: LogTable[T]) -> tuple[int, T]:
     found = table.swift and table.swift(data, place.start, place.stop)
     copied = b"" if found else data[place]
     # Pages that nobody can have changed are read again when they are wanted again.
@@ -234,7 +234,7 @@ def _block(data: Buffer, place: slice, table: Table[T]) -> tuple[int, T]:
     return found or _digested(copied, table)
 
 
-def _digested(block: bytes, table: Table[T]) -> tuple[int, T]:
+def _digested(block: bytes, table: LogTable[T]) -> tuple[int, T]:
     columns = _reader()(block, table.width, table.hexadecimal)
     return len(columns[0]), table.digest(columns)
 
@@ -245,14 +245,14 @@ def _reader() -> Callable[[bytes, int, int], list[Ints]]:
 
 
 def _explained(
-    block: bytes, error: Exception, table: Table[T], place: tuple[str, int]
+    block: bytes, error: Exception, table: LogTable[T], place: tuple[str, int]
 ) -> FormatError:
     """The first wrong line of a block, and what is wrong with it."""
     raw, first = place
     for number, line in enumerate(block.split(b"\n")[:-1]):
         if why := wrong(line, table.width, table.hexadecimal):
             return FormatError(f"{raw}: line {first + number}: {why}", advice=AGAIN)
-    if isinstance(error, Refused):
+    if isinstance(error, RowError):
         return FormatError(f"{raw}: line {first + error.row}: {error.why}", advice=AGAIN)
     said = str(error).splitlines()[0][:100]
     return FormatError(f"{raw}: line {first} or one of the next: {said}", advice=AGAIN)

@@ -37,7 +37,7 @@ from typing import Any
 from iotrial.errors import FormatError
 from iotrial.formats.fio.bins import PERCENTILES, added_up, middle, percentiles
 from iotrial.model.measurement import Measurement
-from iotrial.model.recording import Bins
+from iotrial.model.recording import LatencyHistogram
 from iotrial.model.trial import Doubt
 from iotrial.units import format_value
 
@@ -59,7 +59,7 @@ def censored(value: int, tick: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Latency:
+class FioLatency:
     """One stage (slat, clat, lat) of one direction.  ``tick`` is the unit of ``bins`` and
     ``listed`` in seconds; ``listed`` are the percentiles fio printed itself.  ``most`` and ``sd``
     (the standard deviation) are in seconds, None where this output does not say them."""
@@ -77,7 +77,7 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Direction:
+class FioDirection:
     """Reads, writes or trims of one job.  ``seconds`` is how long fio says they took."""
 
     operation: str
@@ -87,11 +87,11 @@ class Direction:
     iops: float
     bw: float
     incomplete: int
-    latencies: Mapping[str, Latency]
+    latencies: Mapping[str, FioLatency]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FioJob:
     """One job of a report.  ``label`` is its name and ordinal; ``group`` the number of the set of
     jobs it ran with; ``usr`` and ``sys`` shares of one core; ``attained`` None where no steady
     state was asked for."""
@@ -103,8 +103,8 @@ class Job:
     usr: float
     sys: float
     attained: bool | None
-    directions: tuple[Direction, ...]
-    sync: Latency | None = None
+    directions: tuple[FioDirection, ...]
+    sync: FioLatency | None = None
 
     @property
     def ios(self) -> int:
@@ -184,7 +184,7 @@ def _listed(raw: object, where: str) -> dict[float, int]:
     return found
 
 
-def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> Latency | None:
+def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> FioLatency | None:
     """The stage, or None where fio took no such times (``gtod_reduce``, synchronous engines)."""
     key, tick = (f"{stage}_ns", 1e-9) if f"{stage}_ns" in record else (stage, 1e-6)
     if key not in record:
@@ -203,14 +203,14 @@ def _latency(record: Mapping[str, Any], stage: str, ios: int, where: str) -> Lat
     bins = _histogram(raw.get("bins", {}), f"{at}.bins")
     listed = _listed(raw.get("percentile", {}), f"{at}.percentile")
     spread = _number(raw, "stddev", at)
-    return Latency(
+    return FioLatency(
         count, mean * tick, tick, bins, listed,
         most=None if most is None else most * tick,
         sd=None if spread is None else spread * tick,
     )  # fmt: skip
 
 
-def direction_from(record: Mapping[str, Any], operation: str, where: str) -> Direction | None:
+def direction_from(record: Mapping[str, Any], operation: str, where: str) -> FioDirection | None:
     """One direction of a job; None where it moved nothing.  Raises :class:`FormatError`."""
     runtime = (_number(record, "runtime", where) or 0.0) / 1000
     iops = _number(record, "iops", where) or 0.0
@@ -225,7 +225,7 @@ def direction_from(record: Mapping[str, Any], operation: str, where: str) -> Dir
         bw = (_number(record, "bw", where) or 0.0) * 1024
     found = {stage: _latency(record, stage, ios, where) for stage in STAGES}
     short = (_count(record, "short_ios", where) or 0) + (_count(record, "drop_ios", where) or 0)
-    return Direction(
+    return FioDirection(
         operation=operation,
         ios=ios,
         bytes=(_number(record, "io_bytes", where) or 0.0) * scale,
@@ -237,7 +237,7 @@ def direction_from(record: Mapping[str, Any], operation: str, where: str) -> Dir
     )
 
 
-def job_from(record: Mapping[str, Any], label: str, where: str) -> Job:
+def job_from(record: Mapping[str, Any], label: str, where: str) -> FioJob:
     """One entry of ``jobs`` or ``client_stats``.  Raises :class:`FormatError`."""
     found = [
         direction_from(mapping(record[operation], f"{where}.{operation}"), operation,
@@ -248,7 +248,7 @@ def job_from(record: Mapping[str, Any], label: str, where: str) -> Job:
     directions = tuple(each for each in found if each)
     longest = max((each.seconds for each in directions), default=0.0)
     seconds = _number(record, "job_runtime", where)
-    return Job(
+    return FioJob(
         label=label,
         group=_count(record, "groupid", where) or 0,
         error=_count(record, "error", where) or 0,
@@ -261,7 +261,7 @@ def job_from(record: Mapping[str, Any], label: str, where: str) -> Job:
     )
 
 
-def _sync(record: Mapping[str, Any], where: str) -> Latency | None:
+def _sync(record: Mapping[str, Any], where: str) -> FioLatency | None:
     """fio 3 (3.3 and later) has ``sync.lat_ns`` and ``sync.total_ios`` beside read and write."""
     said = record.get("sync")
     if not isinstance(said, dict):
@@ -278,7 +278,7 @@ def _attained(record: Mapping[str, Any], where: str) -> bool | None:
     return bool(_count(state, "attained", f"{where}.steadystate"))
 
 
-def measurements(jobs: Sequence[Job], raw: str) -> tuple[Measurement, ...]:
+def measurements(jobs: Sequence[FioJob], raw: str) -> tuple[Measurement, ...]:
     """Those of ``all`` first, then job by job.
 
     Metrics per operation that moved something (read, write, trim, mixed): ``iops`` (1/s), ``bw``
@@ -290,17 +290,17 @@ def measurements(jobs: Sequence[Job], raw: str) -> tuple[Measurement, ...]:
     return (*_together(jobs, raw), *(each for one in jobs for each in _alone(one, raw)))
 
 
-def bins(jobs: Sequence[Job]) -> dict[str, Bins]:
+def bins(jobs: Sequence[FioJob]) -> dict[str, LatencyHistogram]:
     """The histogram of all jobs' I/Os by the latency's name, where each of them has one."""
-    found: dict[str, Bins] = {}
+    found: dict[str, LatencyHistogram] = {}
     for name, parts in _shared(jobs):
         whole = _merged(parts)
         if whole is not None:
-            found[name] = Bins(whole.tick, LAST_BIN[whole.tick], whole.bins)
+            found[name] = LatencyHistogram(whole.tick, LAST_BIN[whole.tick], whole.bins)
     return found
 
 
-def weights(jobs: Sequence[Job]) -> dict[str, float]:
+def weights(jobs: Sequence[FioJob]) -> dict[str, float]:
     """What the means of all jobs are means over: I/Os, or seconds for the shares of CPU."""
     found = {f"{name}.mean": float(sum(o.count for o in each)) for name, each in _shared(jobs)}
     time = sum(one.seconds for one in jobs)
@@ -311,7 +311,7 @@ def weights(jobs: Sequence[Job]) -> dict[str, float]:
     return found
 
 
-def _shared(jobs: Sequence[Job]) -> Iterator[tuple[str, list[Latency]]]:
+def _shared(jobs: Sequence[FioJob]) -> Iterator[tuple[str, list[FioLatency]]]:
     """The latencies that every job with the operation has, by name."""
     for operation in OPERATIONS:
         parts = [each for one in jobs for each in one.directions if each.operation == operation]
@@ -324,7 +324,7 @@ def _shared(jobs: Sequence[Job]) -> Iterator[tuple[str, list[Latency]]]:
         yield "sync.lat", synced
 
 
-def _alone(one: Job, raw: str) -> Iterator[Measurement]:
+def _alone(one: FioJob, raw: str) -> Iterator[Measurement]:
     for each in one.directions:
         rates = (each.iops, each.bw, each.bytes)
         yield from _rates(each.operation, rates, one.label, raw)
@@ -335,7 +335,7 @@ def _alone(one: Job, raw: str) -> Iterator[Measurement]:
     yield from _processor([one], one.label, raw)
 
 
-def _together(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
+def _together(jobs: Sequence[FioJob], raw: str) -> Iterator[Measurement]:
     for operation in OPERATIONS:
         mine = [
             (one.group, each)
@@ -358,7 +358,7 @@ def _together(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
     yield from _processor(jobs, "all", raw)
 
 
-def _total(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
+def _total(jobs: Sequence[FioJob], raw: str) -> Iterator[Measurement]:
     """Of all operations (``mixed`` repeats them)."""
     mine = [(one.group, each) for one in jobs for each in one.directions]
     apart = [part for part in mine if part[1].operation != "mixed"] or mine
@@ -371,7 +371,7 @@ def _total(jobs: Sequence[Job], raw: str) -> Iterator[Measurement]:
         )
 
 
-def _summed(parts: Sequence[tuple[int, Direction]]) -> tuple[float, float]:
+def _summed(parts: Sequence[tuple[int, FioDirection]]) -> tuple[float, float]:
     """IOPS and bandwidth: sums within a group, averages over time across groups (which ran one
     after another)."""
     groups = [
@@ -398,7 +398,9 @@ def _rates(
     yield Measurement(f"{operation}.bytes", size, "bytes", label, raw)
 
 
-def _latencies(name: str, parts: Sequence[Latency], label: str, raw: str) -> Iterator[Measurement]:
+def _latencies(
+    name: str, parts: Sequence[FioLatency], label: str, raw: str
+) -> Iterator[Measurement]:
     count = sum(each.count for each in parts)
     mean = sum(each.mean * each.count for each in parts) / count
     yield Measurement(f"{name}.mean", mean, "s", label, raw)
@@ -416,7 +418,7 @@ def _latencies(name: str, parts: Sequence[Latency], label: str, raw: str) -> Ite
         yield Measurement(f"{name}.p{p:g}", seconds, "s", label, raw, "high" if beyond else "")
 
 
-def _spread(parts: Sequence[Latency], mean: float, count: int) -> float | None:
+def _spread(parts: Sequence[FioLatency], mean: float, count: int) -> float | None:
     """The standard deviation of all their I/Os together: within the parts and between them."""
     squares = 0.0
     for each in parts:
@@ -426,14 +428,14 @@ def _spread(parts: Sequence[Latency], mean: float, count: int) -> float | None:
     return math.sqrt(squares / count)
 
 
-def _merged(parts: Sequence[Latency]) -> Latency | None:
+def _merged(parts: Sequence[FioLatency]) -> FioLatency | None:
     """One latency with all their I/Os, or None where a histogram is missing."""
     if not all(each.bins for each in parts) or len({each.tick for each in parts}) > 1:
         return None
-    return Latency(0, 0.0, parts[0].tick, added_up(each.bins for each in parts), {})
+    return FioLatency(0, 0.0, parts[0].tick, added_up(each.bins for each in parts), {})
 
 
-def _processor(jobs: Sequence[Job], label: str, raw: str) -> Iterator[Measurement]:
+def _processor(jobs: Sequence[FioJob], label: str, raw: str) -> Iterator[Measurement]:
     """CPU of the load itself, averaged over the jobs' time as fio's group reports are."""
     time = sum(one.seconds for one in jobs)
     if not time:
@@ -459,7 +461,7 @@ _WHY_LOST = ("fio: inflate error", "fio: failed decompressing log")
 
 
 def doubts_about(
-    jobs: Sequence[Job], said: Sequence[str], repeated: frozenset[str]
+    jobs: Sequence[FioJob], said: Sequence[str], repeated: frozenset[str]
 ) -> tuple[Doubt, ...]:
     """Every doubt about a report: its ``jobs``, the messages fio printed around it (``said``),
     and the keys that its JSON gives two values (``repeated``)."""
@@ -487,7 +489,7 @@ def _words(said: Sequence[str]) -> Iterator[Doubt]:
             yield Doubt("fio-said", line, "read fio's message: an option may not have worked")
 
 
-def _whole(jobs: Sequence[Job]) -> Iterator[Doubt]:
+def _whole(jobs: Sequence[FioJob]) -> Iterator[Doubt]:
     if not any(one.ios for one in jobs):
         advice = "look at fio's stderr, and at ramp_time, runtime and size"
         yield Doubt("no-io", "fio measured no I/O at all", advice, invalid=True)
@@ -496,7 +498,7 @@ def _whole(jobs: Sequence[Job]) -> Iterator[Doubt]:
         yield Doubt("no-time", "fio measured zero seconds", advice, invalid=True)
 
 
-def _job(one: Job) -> Iterator[Doubt]:
+def _job(one: FioJob) -> Iterator[Doubt]:
     if one.error:
         what = f"job {one.label} ended with error {one.error} ({_meaning(one.error)})"
         yield Doubt("fio-error", what, "look at fio's stderr for the failing I/O", invalid=True)
@@ -517,7 +519,7 @@ def _job(one: Job) -> Iterator[Doubt]:
         yield from _direction(each, one.label)
 
 
-def _synced(one: Job) -> Iterator[Doubt]:
+def _synced(one: FioJob) -> Iterator[Doubt]:
     """Writes into memory are quick; who waits for them waits for the fsync."""
     write = next((each for each in one.directions if each.operation == "write"), None)
     took = write and (write.latencies.get("lat") or write.latencies.get("clat"))
@@ -534,7 +536,7 @@ def _meaning(error: int) -> str:
     return os.strerror(error) if error in errno.errorcode else "not an errno"
 
 
-def _direction(each: Direction, label: str) -> Iterator[Doubt]:
+def _direction(each: FioDirection, label: str) -> Iterator[Doubt]:
     if each.incomplete:
         what = f"job {label}: {each.incomplete} {each.operation}s were short or dropped"
         yield Doubt("short-io", what, "the target ended early or failed: check size and dmesg")
@@ -554,7 +556,7 @@ def _direction(each: Direction, label: str) -> Iterator[Doubt]:
         yield Doubt("inconsistent", what, "do not use these numbers before you know why")
 
 
-def _in_concert(jobs: Sequence[Job]) -> Iterator[Doubt]:
+def _in_concert(jobs: Sequence[FioJob]) -> Iterator[Doubt]:
     groups = {one.group for one in jobs}
     if len(groups) > 1:
         what = f"{len(groups)} groups of jobs ran one after another: rates are averages over time"

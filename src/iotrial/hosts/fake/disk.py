@@ -372,14 +372,14 @@ _WRITERS = {
 """File → the method that takes what is written to it."""
 
 
-class Kernel(NamedTuple):
+class FakeKernel(NamedTuple):
     """A kernel, by its release, and its block queues."""
 
     release: str
     queue: type[FakeQueue] = FakeQueue
 
 
-NEWEST = Kernel("6.18")
+NEWEST = FakeKernel("6.18")
 
 SECTOR = 512
 KNOBS = "queue/iosched/"
@@ -391,7 +391,7 @@ BLOCKS = "/sys/devices/virtual/block"
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class FakeDisk:
     """A disk to be pretended.  ``size`` in bytes.  ``signature`` is the filesystem (or ``swap``)
     that blkid finds on it, on its partition 1 where ``partitioned``; ``mount`` the folder it is
     mounted on; ``swap`` whether the kernel swaps to it; ``holder`` the dm device built on it."""
@@ -418,9 +418,9 @@ class Disk:
 
 
 DISKS = (
-    Disk("fake0", (240, 0), serial="FAKE0000", wwid="naa.600fa4e000000000"),
-    Disk("fake1", (240, 16), serial="FAKE0001", wwid="naa.600fa4e000000001"),
-    Disk(
+    FakeDisk("fake0", (240, 0), serial="FAKE0000", wwid="naa.600fa4e000000000"),
+    FakeDisk("fake1", (240, 16), serial="FAKE0001", wwid="naa.600fa4e000000001"),
+    FakeDisk(
         "fakesys",
         (240, 32),
         size=64 * GIB,
@@ -429,16 +429,16 @@ DISKS = (
         signature="ext4",
         mount="/",
     ),
-    Disk("fakeswap", (240, 48), serial="FAKESWAP", signature="swap", swap=True),
-    Disk("fakefs", (240, 64), serial="FAKEFS", signature="xfs"),
-    Disk("fakeleg", (240, 80), serial="FAKELEG", holder="dm-0"),
+    FakeDisk("fakeswap", (240, 48), serial="FAKESWAP", signature="swap", swap=True),
+    FakeDisk("fakefs", (240, 64), serial="FAKEFS", signature="xfs"),
+    FakeDisk("fakeleg", (240, 80), serial="FAKELEG", holder="dm-0"),
 )
 """Two free disks, the system's own, one to swap to, one with an unmounted filesystem, one that a
 device-mapper device is built on: each refusal can be shown."""
 
 
 @dataclass
-class Block:
+class FakeBlockDevice:
     """A block device that exists now.  ``backing`` is what a loop device is attached to: path and
     inode.  ``moved`` counts reads, sectors read, writes, sectors written."""
 
@@ -446,7 +446,7 @@ class Block:
     devno: tuple[int, int]
     size: int
     queue: FakeQueue
-    disk: Disk | None = None
+    disk: FakeDisk | None = None
     backing: tuple[str, int] | None = None
     moved: list[float] = field(default_factory=lambda: [0.0, 0.0, 0.0, 0.0])
     _known: tuple[tuple[int, str | None, int], Own] | None = field(default=None, compare=False)
@@ -516,7 +516,7 @@ COUNTED = ""
 
 @lru_cache(maxsize=256)
 def _own(
-    devno: tuple[int, int], size: int, backing: str | None, tags: int, disk: Disk | None
+    devno: tuple[int, int], size: int, backing: str | None, tags: int, disk: FakeDisk | None
 ) -> Own:
     folders = ["holders/", "slaves/", "queue/"]  # which may be empty
     found = {
@@ -555,17 +555,19 @@ def _own(
     return MappingProxyType(found), index((*found, *folders))
 
 
-def block(disk: Disk, kernel: Kernel) -> Block:
+def block(disk: FakeDisk, kernel: FakeKernel) -> FakeBlockDevice:
     queue = kernel.queue(rotational=int(disk.name == "fakeswap"))
-    return Block(disk.name, disk.devno, disk.size, queue, disk)
+    return FakeBlockDevice(disk.name, disk.devno, disk.size, queue, disk)
 
 
-def holder(disk: Disk, kernel: Kernel) -> Block:
+def holder(disk: FakeDisk, kernel: FakeKernel) -> FakeBlockDevice:
     """The dm device that ``disk.holder`` names."""
     number = int(disk.holder.removeprefix("dm-"))
-    return Block(disk.holder, (253, number), disk.size, kernel.queue(schedulers=("none",)))
+    return FakeBlockDevice(
+        disk.holder, (253, number), disk.size, kernel.queue(schedulers=("none",))
+    )
 
 
-def loop(number: int, kernel: Kernel) -> Block:
+def loop(number: int, kernel: FakeKernel) -> FakeBlockDevice:
     """A loop device that nothing is attached to."""
-    return Block(f"loop{number}", (LOOP_MAJOR, number), 0, kernel.queue.of_loop())
+    return FakeBlockDevice(f"loop{number}", (LOOP_MAJOR, number), 0, kernel.queue.of_loop())

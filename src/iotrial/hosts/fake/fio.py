@@ -44,7 +44,7 @@ Options = dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class FakeJob:
     name: str
     options: Options
 
@@ -83,26 +83,26 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class FioCommand:
     """What a command line asks for.  ``output`` is empty for stdout."""
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[FakeJob, ...]
     everywhere: Options = field(default_factory=dict)
     output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class JobResult:
     """A job with what it achieves: operations per second and how long it measures.  ``depth`` is
     how many are in flight where it is one clone of several (0: those of the whole job)."""
 
-    job: Job
+    job: FakeJob
     rate: float
     seconds: float
     depth: float = 0.0
 
 
-def parse(argv: Sequence[str], folder: Path) -> Command:
+def parse(argv: Sequence[str], folder: Path) -> FioCommand:
     """Options and job files of a fio command line, as far as a study uses them.
 
     Raises ValueError, with fio's words, for a job file that is not there.
@@ -113,15 +113,15 @@ def parse(argv: Sequence[str], folder: Path) -> Command:
 
 
 @lru_cache(maxsize=256)
-def _of_options(argv: tuple[str, ...]) -> Command:
+def _of_options(argv: tuple[str, ...]) -> FioCommand:
     """Without job files it follows from the words alone, and hosts that are alike get the same.
     Nobody changes what is parsed."""
     return _parsed(argv, Path())
 
 
-def _parsed(argv: Sequence[str], folder: Path) -> Command:
+def _parsed(argv: Sequence[str], folder: Path) -> FioCommand:
     everywhere: Options = {}
-    jobs: list[Job] = []
+    jobs: list[FakeJob] = []
     output = ""
     for word in argv[1:]:
         if not word.startswith("--"):
@@ -133,7 +133,7 @@ def _parsed(argv: Sequence[str], folder: Path) -> Command:
         if key == "output":
             output = value
         elif key == "name":
-            jobs.append(Job(value, {}))
+            jobs.append(FakeJob(value, {}))
         elif jobs:
             jobs[-1].options[_plain(key)] = value or "1"
         else:
@@ -141,32 +141,32 @@ def _parsed(argv: Sequence[str], folder: Path) -> Command:
     if not jobs:
         raise ValueError("No job(s) defined")
     whole = (replace(job, options={**everywhere, **job.options}) for job in jobs)
-    return Command(tuple(whole), everywhere, output)
+    return FioCommand(tuple(whole), everywhere, output)
 
 
 def _plain(key: str) -> str:
     return {"readwrite": "rw", "blocksize": "bs"}.get(key, key)
 
 
-def _job_file(path: Path, word: str) -> tuple[Options, list[Job]]:
+def _job_file(path: Path, word: str) -> tuple[Options, list[FakeJob]]:
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:
         raise ValueError(f"fio: unable to open '{word}' job file") from None
     everywhere: Options = {}
-    jobs: list[Job] = []
+    jobs: list[FakeJob] = []
     for line in map(str.strip, lines):
         if not line or line[0] in ";#":
             continue
         if head := re.fullmatch(r"\[(.+)\]", line):
-            jobs += [] if head[1] == "global" else [Job(head[1], {})]
+            jobs += [] if head[1] == "global" else [FakeJob(head[1], {})]
             continue
         key, _, value = line.partition("=")
         (jobs[-1].options if jobs else everywhere)[_plain(key.strip())] = value.strip() or "1"
     return everywhere, jobs
 
 
-def work(job: Job, scheduler: str, luck: random.Random) -> Work:
+def work(job: FakeJob, scheduler: str, luck: random.Random) -> JobResult:
     """What a job achieves under a scheduler."""
     ceiling = min(_CEILING, _BANDWIDTH / job.block)
     rate = ceiling * job.depth / (job.depth + _HALFWAY) * EFFECT.get(scheduler, 1.0)
@@ -176,11 +176,11 @@ def work(job: Job, scheduler: str, luck: random.Random) -> Work:
     amount = 0 if "%" in size else parse_bytes(size)
     whole = amount * job.clones / (rate * job.block)
     if runtime and ("time_based" in job.options or not whole):
-        return Work(job, rate, runtime)
-    return Work(job, rate, min(whole, runtime) if runtime else max(whole, 0.001))
+        return JobResult(job, rate, runtime)
+    return JobResult(job, rate, min(whole, runtime) if runtime else max(whole, 0.001))
 
 
-def result(command: Command, works: Sequence[Work], disk: str, now: float) -> bytes:
+def result(command: FioCommand, works: Sequence[JobResult], disk: str, now: float) -> bytes:
     """The json+ document, on one line: a thousand of them are written and read."""
     entries = []
     for each in works:
@@ -200,7 +200,7 @@ def result(command: Command, works: Sequence[Work], disk: str, now: float) -> by
     return (json.dumps(document) + "\n").encode()
 
 
-def _entry(each: Work) -> dict[str, Any]:
+def _entry(each: JobResult) -> dict[str, Any]:
     job, reads = each.job, each.job.reads
     depth = job.depth
     return {
@@ -237,7 +237,7 @@ def _level(depth: int) -> str:
     return str(level) if level <= 32 else ">=64"  # noqa: PLR2004 (fio's last level but one)
 
 
-def _direction(each: Work, share: float) -> dict[str, Any]:
+def _direction(each: JobResult, share: float) -> dict[str, Any]:
     total = round(each.rate * each.seconds * share)
     moved = total * each.job.block
     rate = total / each.seconds if each.seconds else 0.0
@@ -309,7 +309,7 @@ def bin_of(nanoseconds: int) -> int:
     return (nanoseconds >> bits << bits) + (1 << bits - 1)
 
 
-def _utilisation(works: Sequence[Work], disk: str) -> dict[str, Any]:
+def _utilisation(works: Sequence[JobResult], disk: str) -> dict[str, Any]:
     reads = sum(int(w.rate * w.seconds * w.job.reads) for w in works)
     writes = sum(int(w.rate * w.seconds * (1 - w.job.reads)) for w in works)
     counts = {"read_ios": reads, "write_ios": writes, "read_merges": 0, "write_merges": 0}

@@ -28,13 +28,28 @@ from typing import Literal, NamedTuple, TypeVar
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.fake import fio as fake_fio
 from iotrial.hosts.fake.commands import changes, meant, program_of, send
-from iotrial.hosts.fake.disk import DISKS, NEWEST, SECTOR, Block, Disk, Kernel, block
-from iotrial.hosts.fake.fio import Command, Work
-from iotrial.hosts.fake.loads import Acted, imitate
-from iotrial.hosts.fake.machine import Machine, Part, Rates, Said, Task, block_below
+from iotrial.hosts.fake.disk import (
+    DISKS,
+    NEWEST,
+    SECTOR,
+    FakeBlockDevice,
+    FakeDisk,
+    FakeKernel,
+    block,
+)
+from iotrial.hosts.fake.fio import FioCommand, JobResult
+from iotrial.hosts.fake.loads import FakeLoad, imitate
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    FakeMachine,
+    FakeTask,
+    MachinePart,
+    Rates,
+    block_below,
+)
 from iotrial.hosts.steps import beside, look, perform
-from iotrial.model.host import Completed
-from iotrial.model.step import Answer, Probe, Step
+from iotrial.model.host import CompletedCommand
+from iotrial.model.step import Probe, Step, StepResult
 from iotrial.units import parse_bytes
 
 # -- loads -----------------------------------------------------------------------------------------
@@ -44,7 +59,7 @@ Moves = dict[str, Rates]
 _NOTHING: Rates = (0.0, 0.0, 0.0, 0.0)
 
 
-class Plan(NamedTuple):
+class _LoadPlan(NamedTuple):
     """How long a load takes, what it moves a second, what it leaves when it ends by itself (and
     its exit status), and for how long it waits before all that."""
 
@@ -55,7 +70,7 @@ class Plan(NamedTuple):
 
 
 def _begin(
-    machine: Machine,
+    machine: FakeMachine,
     argv: Sequence[str],
     *,
     folder: Path,
@@ -70,7 +85,7 @@ def _begin(
     leader = machine.next_pid
     for pid in (leader, leader + 1):  # fio works in children: ending only the leader leaves one
         machine.spawn(
-            Task(
+            FakeTask(
                 pid=pid,
                 group=leader,
                 argv=tuple(argv),
@@ -86,11 +101,15 @@ def _begin(
     return leader
 
 
-def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Random) -> Plan:
+def _plan(
+    machine: FakeMachine, argv: tuple[str, ...], folder: Path, luck: random.Random
+) -> _LoadPlan:
     if argv[3:4] == ("iotrial-join",):  # sh -c SCRIPT iotrial-join GROUP ARGUMENT…
         if not machine.kind(f"{argv[4]}/cgroup.procs"):
-            said = Said(2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n")
-            return Plan(0.0, {}, lambda: _leave(folder, said))
+            said = CommandOutput(
+                2, "", f"sh: cannot create {argv[4]}/cgroup.procs: Directory nonexistent\n"
+            )
+            return _LoadPlan(0.0, {}, lambda: _leave(folder, said))
         return _plan(machine, argv[5:], folder, luck)
     if argv[3:4] == ("iotrial-together",):  # sh -c SCRIPT iotrial-together MOMENT
         return _together(machine, argv[2], folder, luck)._replace(waits=_left(argv[4]))
@@ -102,8 +121,8 @@ def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Ra
         command = fake_fio.parse(argv, folder)
         blocks = [_open(machine, job) for job in command.jobs]
     except ValueError as error:
-        said = Said(1, "", f"{error}\n")
-        return Plan(0.0, {}, lambda: _leave(folder, said))
+        said = CommandOutput(1, "", f"{error}\n")
+        return _LoadPlan(0.0, {}, lambda: _leave(folder, said))
     works = [
         fake_fio.work(job, block.queue.scheduler if block else "none", luck)
         for job, block in zip(command.jobs, blocks, strict=True)
@@ -111,10 +130,10 @@ def _plan(machine: Machine, argv: tuple[str, ...], folder: Path, luck: random.Ra
     moves = _moves(works, blocks)
     seconds = max(each.job.ramp + each.seconds for each in works)
     disk = next(iter(moves), "")
-    return Plan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
+    return _LoadPlan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
 
 
-def _acted(acted: Acted, folder: Path) -> Plan:
+def _acted(acted: FakeLoad, folder: Path) -> _LoadPlan:
     """A load of another tool that is imitated."""
 
     def finish() -> int:
@@ -124,21 +143,21 @@ def _acted(acted: Acted, folder: Path) -> Plan:
             acted.done()
         return acted.exit
 
-    return Plan(acted.seconds, acted.moves, finish)
+    return _LoadPlan(acted.seconds, acted.moves, finish)
 
 
-def _other(machine: Machine, argv: tuple[str, ...], folder: Path) -> Plan:
+def _other(machine: FakeMachine, argv: tuple[str, ...], folder: Path) -> _LoadPlan:
     """Anything that is no load: it moves nothing."""
     program = PurePosixPath(argv[0]).name
     if program == "sleep":
-        return Plan(float(argv[1]), {}, lambda: 0)
+        return _LoadPlan(float(argv[1]), {}, lambda: 0)
     known = program_of(machine, argv)
     words = f"sh: {program}: not found\n"
-    said = known.command(machine, argv[1:], b"") if known else Said(127, "", words)
-    return Plan(0.0, {}, lambda: _leave(folder, said))
+    said = known.command(machine, argv[1:], b"") if known else CommandOutput(127, "", words)
+    return _LoadPlan(0.0, {}, lambda: _leave(folder, said))
 
 
-def _together(machine: Machine, script: str, folder: Path, luck: random.Random) -> Plan:
+def _together(machine: FakeMachine, script: str, folder: Path, luck: random.Random) -> _LoadPlan:
     """Several loads at once, each in its folder: lines ``one FOLDER ARGUMENT… & …``, or ``early``
     where it waits by itself."""
     plans = [
@@ -157,7 +176,7 @@ def _together(machine: Machine, script: str, folder: Path, luck: random.Random) 
             worst = max(worst, status)
         return worst
 
-    return Plan(max(plan.seconds for _, plan in plans), moves, finish)
+    return _LoadPlan(max(plan.seconds for _, plan in plans), moves, finish)
 
 
 @lru_cache(maxsize=256)  # it follows from the script alone, and hosts that are alike get the same
@@ -178,14 +197,14 @@ def _left(moment: str) -> float:
     return max(0.0, int(moment) / 1e9 - time.time())
 
 
-def _leave(folder: Path, said: Said) -> int:
+def _leave(folder: Path, said: CommandOutput) -> int:
     (folder / "stdout").write_text(said.stdout, "utf-8")
     (folder / "stderr").write_text(said.stderr, "utf-8")
     return said.exit
 
 
 def _report(
-    machine: Machine, command: Command, works: Sequence[Work], disk: str, folder: Path
+    machine: FakeMachine, command: FioCommand, works: Sequence[JobResult], disk: str, folder: Path
 ) -> int:
     """Write fio's result.  A folder that is gone by then is fio's failure, as in reality."""
     try:
@@ -196,7 +215,7 @@ def _report(
     return 0
 
 
-def _open(machine: Machine, job: fake_fio.Job) -> Block | None:
+def _open(machine: FakeMachine, job: fake_fio.FakeJob) -> FakeBlockDevice | None:
     """The disk below what a job works on; a missing file is made, even in a missing folder.
 
     Raises ValueError, with fio's words, for a missing device.
@@ -212,7 +231,7 @@ def _open(machine: Machine, job: fake_fio.Job) -> Block | None:
     return block_below(machine, path)
 
 
-def _moves(works: Sequence[Work], blocks: Sequence[Block | None]) -> Moves:
+def _moves(works: Sequence[JobResult], blocks: Sequence[FakeBlockDevice | None]) -> Moves:
     moves: Moves = {}
     for each, disk in zip(works, blocks, strict=True):
         if disk is not None:
@@ -285,14 +304,14 @@ class FakeHost:
         self,
         *,
         seed: int = 1,
-        disks: tuple[Disk, ...] = DISKS,
+        disks: tuple[FakeDisk, ...] = DISKS,
         refuse: Mapping[str, int] | None = None,
         crash_after: int | None = None,
         crash_how: CrashHow = "before",
-        kernel: Kernel = NEWEST,
-        parts: Iterable[type[Part]] = (),
+        kernel: FakeKernel = NEWEST,
+        parts: Iterable[type[MachinePart]] = (),
     ) -> None:
-        self.machine = Machine(disks, seed, kernel, parts)
+        self.machine = FakeMachine(disks, seed, kernel, parts)
         self.refuse = dict(refuse or {})
         self.crash_after = crash_after
         self.crash_how: CrashHow = crash_how
@@ -327,7 +346,7 @@ class FakeHost:
             del files[path]
         self.reboot()
 
-    def replace_disk(self, name: str, disk: Disk) -> None:
+    def replace_disk(self, name: str, disk: FakeDisk) -> None:
         """The name is another disk's from now on."""
         machine = self.machine
         machine.disks = tuple(disk if d.name == name else d for d in machine.disks)
@@ -359,16 +378,20 @@ class FakeHost:
     def mark(self, environment: Mapping[str, str]) -> None:
         """Nothing to do: a pretended command ends within the call that runs it."""
 
-    def run(self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0) -> Completed:
+    def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
+    ) -> CompletedCommand:
         machine, command = self.alive(), meant(argv)
         program = program_of(machine, command)
         if program is None:
-            return Completed(command, 127, b"", f"{command[0]}: command not found\n".encode())
+            return CompletedCommand(
+                command, 127, b"", f"{command[0]}: command not found\n".encode()
+            )
         if command[0] == "sleep" and float(command[1]) > timeout:
             machine.pass_time(timeout)
             raise HostError(f"{self.name}: `{' '.join(command)}` was killed after {timeout:g} s")
 
-        def act() -> Said:
+        def act() -> CommandOutput:
             return program.command(machine, command[1:], stdin)
 
         def torn() -> object:
@@ -378,7 +401,7 @@ class FakeHost:
             said = self.change(" ".join(command), act, torn=torn)
         else:
             said = act()
-        return Completed(tuple(argv), said.exit, said.stdout.encode(), said.stderr.encode())
+        return CompletedCommand(tuple(argv), said.exit, said.stdout.encode(), said.stderr.encode())
 
     def start(
         self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
@@ -449,18 +472,18 @@ class FakeHost:
         with self._refusal("list", path):
             return self.alive().names(path)
 
-    def batch(self, steps: Sequence[Step]) -> tuple[Answer, ...]:
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
         return perform(self, steps, self._see)
 
-    def _see(self, probe: Probe) -> Answer:
+    def _see(self, probe: Probe) -> StepResult:
         """As :func:`look`, without two exceptions for each file that is not there: a study of a
         thousand hosts asks for half a million of those."""
         if probe.argv or self.refuse:
             return look(self, probe)
         found = self.alive().found(probe.path)
         if isinstance(found, bytes):
-            return Answer(found)
-        return Answer(b"", found, FileRefused.words(self.name, "read", probe.path, found))
+            return StepResult(found)
+        return StepResult(b"", found, FileRefused.words(self.name, "read", probe.path, found))
 
     @contextmanager
     def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:
@@ -496,7 +519,7 @@ class FakeHost:
 
     # -- how it does it ---------------------------------------------------------------------
 
-    def alive(self) -> Machine:
+    def alive(self) -> FakeMachine:
         """The machine, for a controller that has not died."""
         if self._dead:
             raise HostCrashed

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from iotrial.hosts.fake.disk import SECTOR, Block
+from iotrial.hosts.fake.disk import SECTOR, FakeBlockDevice
 from iotrial.hosts.fake.fio import EFFECT, NOISE
-from iotrial.hosts.fake.machine import Machine, Rates, block_below
+from iotrial.hosts.fake.machine import FakeMachine, Rates, block_below
 from iotrial.units import parse_bytes
 
 STREAM = 600e6
@@ -27,7 +27,7 @@ _EACH = 25e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class LoadBytes:
     """Bytes that a load reads and writes in all, in blocks of ``block`` bytes."""
 
     read: float = 0.0
@@ -36,20 +36,20 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Acted:
+class FakeLoad:
     """A load: its seconds, what it moves, the files that it leaves beside its output (``stdout``
     and ``stderr`` among them), its exit status; ``done`` is called when it ends by itself."""
 
     seconds: float
     said: Mapping[str, str] = field(default_factory=dict)
     exit: int = 0
-    disk: Block | None = None
-    moved: Moved = field(default_factory=Moved)
+    disk: FakeBlockDevice | None = None
+    moved: LoadBytes = field(default_factory=LoadBytes)
     done: Callable[[], object] = lambda: None
 
     @property
     def moves(self) -> dict[str, Rates]:
-        """As a :class:`~iotrial.hosts.fake.machine.Task` has them."""
+        """As a :class:`~iotrial.hosts.fake.machine.FakeTask` has them."""
         if self.disk is None or self.seconds <= 0:
             return {}
         each = [amount / self.seconds for amount in (self.moved.read, self.moved.written)]
@@ -59,11 +59,11 @@ class Acted:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class FakeSpeed:
     """``factor`` is of this load alone: the scheduler's effect, and noise."""
 
     factor: float
-    disk: Block | None
+    disk: FakeBlockDevice | None
 
     def stream(self, block: int) -> float:
         """Bytes per second, one block after another."""
@@ -73,20 +73,20 @@ class Pace:
         return self.factor * ideal
 
 
-def pace(machine: Machine, path: str, luck: random.Random) -> Pace:
+def pace(machine: FakeMachine, path: str, luck: random.Random) -> FakeSpeed:
     """How fast a load on ``path`` is."""
     disk = block_below(machine, path)
     scheduler = disk.queue.scheduler if disk else "none"
-    return Pace(EFFECT.get(scheduler, 1.0) * noise(luck), disk)
+    return FakeSpeed(EFFECT.get(scheduler, 1.0) * noise(luck), disk)
 
 
 def noise(luck: random.Random) -> float:
     return math.exp(luck.gauss(0.0, NOISE))
 
 
-def failed(words: str, status: int = 1) -> Acted:
+def failed(words: str, status: int = 1) -> FakeLoad:
     """A load that ends at once, complaining."""
-    return Acted(0.0, {"stderr": f"{words}\n"}, status)
+    return FakeLoad(0.0, {"stderr": f"{words}\n"}, status)
 
 
 # -- bonnie++ 2.00a --------------------------------------------------------------------------------
@@ -111,7 +111,7 @@ _FILES_A_SECOND = (14_000.0, 90_000.0, 18_000.0, 13_000.0, 90_000.0, 12_000.0)
 _CHARACTERS = 5e6  # bytes that are moved one by one, whatever the size
 
 
-def _bonnie(machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
+def _bonnie(machine: FakeMachine, words: Sequence[str], luck: random.Random) -> FakeLoad:
     said = _bonnie_options(words)
     folder = said.get("d", ".")
     if machine.kind(folder) != "directory":
@@ -131,8 +131,8 @@ def _bonnie(machine: Machine, words: Sequence[str], luck: random.Random) -> Acte
         *(*rates, *_latencies(bool(size), bool(files))),
     ]
     seconds = sum(taken for _, taken in (*large, *small))
-    moved = Moved(2.0 * size * 2**20, 2.0 * size * 2**20 + files * _UNIT * 512.0, 8192)
-    return Acted(seconds, {"stdout": ",".join(fields) + "\n"}, disk=speed.disk, moved=moved)
+    moved = LoadBytes(2.0 * size * 2**20, 2.0 * size * 2**20 + files * _UNIT * 512.0, 8192)
+    return FakeLoad(seconds, {"stdout": ",".join(fields) + "\n"}, disk=speed.disk, moved=moved)
 
 
 def _bonnie_options(words: Sequence[str]) -> dict[str, str]:
@@ -146,7 +146,7 @@ def _bonnie_options(words: Sequence[str]) -> dict[str, str]:
 
 
 def _large(
-    size: float, speed: Pace, luck: random.Random, *, by_bytes: bool
+    size: float, speed: FakeSpeed, luck: random.Random, *, by_bytes: bool
 ) -> Iterator[tuple[str, float]]:
     """Rates of the large file in KiB per second, each with its share of a CPU; and seconds."""
     for name, ideal in _BYTES.items():
@@ -161,7 +161,7 @@ def _large(
     yield from _cells(f"{rate:.1f}", _SEEKS / rate)
 
 
-def _small(count: float, speed: Pace, luck: random.Random) -> Iterator[tuple[str, float]]:
+def _small(count: float, speed: FakeSpeed, luck: random.Random) -> Iterator[tuple[str, float]]:
     for ideal in _FILES_A_SECOND:
         rate = speed.rate(ideal * noise(luck))
         yield from _cells(f"{rate:.0f}", count / rate)
@@ -186,7 +186,7 @@ _ENDLESS = ("/dev/zero", "/dev/urandom", "/dev/random")
 _UNITS = {1000: ("kB", "MB", "GB", "TB"), 1024: ("KiB", "MiB", "GiB", "TiB")}
 
 
-def _dd(machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
+def _dd(machine: FakeMachine, words: Sequence[str], luck: random.Random) -> FakeLoad:
     """Reads and writes at a rate that follows from the block and the disk."""
     given = dict(word.split("=", 1) for word in words if "=" in word)
     source, target = given.get("if", "/dev/stdin"), given.get("of", "/dev/stdout")
@@ -198,16 +198,16 @@ def _dd(machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
     speed = pace(machine, source if reads else target, luck)
     both = 2.0 if reads and writes else 1.0
     seconds = max(size / speed.stream(block) * both, 1e-4)
-    return Acted(
+    return FakeLoad(
         seconds,
         {"stderr": dd_report(size, block, seconds)},
         disk=speed.disk,
-        moved=Moved(size if reads else 0.0, size if writes else 0.0, block),
+        moved=LoadBytes(size if reads else 0.0, size if writes else 0.0, block),
         done=lambda: dd_leave(machine, given),
     )
 
 
-def dd_refused(machine: Machine, given: Mapping[str, str]) -> str:
+def dd_refused(machine: FakeMachine, given: Mapping[str, str]) -> str:
     """What dd complains of before it copies; '' where it can."""
     source, target = given.get("if", "/dev/stdin"), machine.real(given.get("of", ""))
     how, kind = given.get("conv", "").split(","), machine.kind(target)
@@ -223,7 +223,7 @@ def dd_refused(machine: Machine, given: Mapping[str, str]) -> str:
     return ""
 
 
-def dd_amount(machine: Machine, given: Mapping[str, str]) -> int:
+def dd_amount(machine: FakeMachine, given: Mapping[str, str]) -> int:
     """Bytes that are copied: as many blocks as are asked for, at most what is there."""
     block = parse_bytes(given.get("bs", "512"))
     asked = block * int(given["count"]) if "count" in given else 0
@@ -237,7 +237,7 @@ def dd_amount(machine: Machine, given: Mapping[str, str]) -> int:
     return min(asked, left) if asked else left
 
 
-def dd_leave(machine: Machine, given: Mapping[str, str]) -> None:
+def dd_leave(machine: FakeMachine, given: Mapping[str, str]) -> None:
     """The file that was written, if it is one."""
     path = machine.real(given.get("of", "/dev/stdout"))
     there = machine.files.get(path)
@@ -306,7 +306,7 @@ _HEAD = """\
 _SPREAD = 0.02  # by which the slowest and the fastest process lie apart from the mean
 
 
-def _iozone(machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
+def _iozone(machine: FakeMachine, words: Sequence[str], luck: random.Random) -> FakeLoad:
     said = _iozone_options(words)
     if "-t" not in said or not set(said["-i"]) <= set(_TESTS):
         return failed("iozone: the pretended one has throughput mode (-t), and -i 0, 1 and 2")
@@ -330,8 +330,8 @@ def _iozone(machine: Machine, words: Sequence[str], luck: random.Random) -> Acte
         text += ["", "", '"Throughput report Y-axis is type of test X-axis is number of processes"']
         text += [f'"Record size = {record} kBytes "', '"Output is in kBytes/sec"', "", *sheet]
     text += ["", "iozone test complete.", ""]
-    moved = Moved(read, phases * size * count * 1024.0 - read, record * 1024)
-    return Acted(seconds, {"stdout": "\n".join(text)}, disk=speed.disk, moved=moved)
+    moved = LoadBytes(read, phases * size * count * 1024.0 - read, record * 1024)
+    return FakeLoad(seconds, {"stdout": "\n".join(text)}, disk=speed.disk, moved=moved)
 
 
 def _iozone_options(words: Sequence[str]) -> dict[str, list[str]]:
@@ -394,7 +394,7 @@ _LINK = 1.17e9  # bytes per second, of TCP over 10 Gbit/s
 _STREAM_BLOCK = 131072
 
 
-def _iperf3(_machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
+def _iperf3(_machine: FakeMachine, words: Sequence[str], luck: random.Random) -> FakeLoad:
     """One stream of TCP, either way."""
     said = dict(zip(words, (*words[1:], ""), strict=True))
     if {"--udp", "--bidir", "--parallel"} & said.keys():
@@ -437,7 +437,7 @@ def _iperf3(_machine: Machine, words: Sequence[str], luck: random.Random) -> Act
             },
         },
     }
-    return Acted(float(seconds), {"stdout": json.dumps(document, indent=1) + "\n"})
+    return FakeLoad(float(seconds), {"stdout": json.dumps(document, indent=1) + "\n"})
 
 
 # -- listing.sh ------------------------------------------------------------------------------------
@@ -452,7 +452,7 @@ _OTHERS = 20_000  # names of all else
 _INODE = 256
 
 
-def _listing(machine: Machine, words: Sequence[str], luck: random.Random) -> Acted:
+def _listing(machine: FakeMachine, words: Sequence[str], luck: random.Random) -> FakeLoad:
     """``listing.sh FOLDER ENTRIES WHAT CACHE PASSES``."""
     folder, count, what, cache, passes = words
     if machine.kind(folder) != "directory":
@@ -474,13 +474,13 @@ def _listing(machine: Machine, words: Sequence[str], luck: random.Random) -> Act
     step("delete", _ENTRIES_A_SECOND)
     said = "".join(f"{line}\n" for line in (*lines, "end"))
     size = float(entries * _INODE)
-    moved = Moved(size * int(passes) if cold else 0.0, size, 4096)
-    return Acted(total, {"stdout": said}, disk=speed.disk, moved=moved)
+    moved = LoadBytes(size * int(passes) if cold else 0.0, size, 4096)
+    return FakeLoad(total, {"stdout": said}, disk=speed.disk, moved=moved)
 
 
 # -- all of them -----------------------------------------------------------------------------------
 
-_Imitation = Callable[[Machine, Sequence[str], random.Random], Acted]
+_Imitation = Callable[[FakeMachine, Sequence[str], random.Random], FakeLoad]
 
 IMITATED: Mapping[str, _Imitation] = {
     "bonnie++": _bonnie,
@@ -491,7 +491,7 @@ IMITATED: Mapping[str, _Imitation] = {
 }
 
 
-def imitate(machine: Machine, argv: Sequence[str], luck: random.Random) -> Acted | None:
+def imitate(machine: FakeMachine, argv: Sequence[str], luck: random.Random) -> FakeLoad | None:
     """What a load does; None for a program that is not imitated."""
     words = argv[1:] if argv[0] == "sh" and argv[1:2] == ("listing.sh",) else argv
     made = IMITATED.get(words[0].rpartition("/")[2])

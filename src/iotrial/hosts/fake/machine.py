@@ -1,8 +1,8 @@
 """The machine behind the fake host: its tree of files, its disks, its processes, its clock, and its
 parts: the state behind each family of settings.
 
-PLUGINS: a part is a class in a module of ``parts``, a :class:`Part` with a name.  Its control files
-and programs join those of the machine; a reboot makes it anew.
+PLUGINS: a part is a class in a module of ``parts``, a :class:`MachinePart` with a name.  Its
+control files and programs join those of the machine; a reboot makes it anew.
 
 Where things are in the tree follows from the block devices that are there, so that a thousand
 machines that are alike share one, and what was found in it for one of them need not be looked for
@@ -25,9 +25,9 @@ from iotrial.hosts.fake.disk import (
     BLOCKS,
     KNOBS,
     NEWEST,
-    Block,
-    Disk,
-    Kernel,
+    FakeBlockDevice,
+    FakeDisk,
+    FakeKernel,
     block,
     holder,
     index,
@@ -45,14 +45,14 @@ CHARACTERS = {"/dev/null": (1, 3), "/dev/zero": (1, 5), "/dev/loop-control": (10
 _REMEMBERED = 20_000
 """Paths whose spots are known; those of journals are many, and never the same."""
 
-Device = tuple[str, tuple[int, int], Disk | None]
+Device = tuple[str, tuple[int, int], FakeDisk | None]
 """A block device: kernel name, number, and the disk that it is."""
 
 Area = tuple[str, tuple[str, ...]]
 """A part of the machine, and the folders that its control files are below."""
 
 
-class Spot(NamedTuple):
+class _ResolvedPath(NamedTuple):
     """Where a path is: ``real`` has every link followed; nothing need be there.  ``block`` is the
     block device whose folder it is in or below ('': none), ``rest`` its name there, ``near`` are
     the parts of the machine that may have a control file there or below."""
@@ -63,7 +63,7 @@ class Spot(NamedTuple):
     near: tuple[str, ...]
 
 
-class Tree:
+class _FileTree:
     """``links`` by path, ``nodes`` of /dev with their numbers; ``fixed`` is what files of the
     disks read, or the errno that they answer, as far as somebody asked and it never changes."""
 
@@ -90,7 +90,7 @@ class Tree:
         self._index = index((*self.links, *self.nodes, *CHARACTERS, *others))
         self._areas = tuple(areas)
         self.fixed: dict[str, bytes | int] = {}
-        self._spots: dict[str, Spot] = {}
+        self._spots: dict[str, _ResolvedPath] = {}
 
     def _add(self, name: str, devno: tuple[int, int], folder: str) -> None:
         self.links[f"/sys/class/block/{name}"] = folder
@@ -101,7 +101,7 @@ class Tree:
         """The names in a folder, which has no slash at its end; None where it is none."""
         return self._index.get(folder)
 
-    def spot(self, path: str) -> Spot:
+    def spot(self, path: str) -> _ResolvedPath:
         """Where a path is.  That follows from the links and areas alone, which never change here:
         so it is remembered, for all machines that share the tree."""
         found = self._spots.get(path)
@@ -111,7 +111,7 @@ class Tree:
             found = self._spots[path] = self._spot(self._follow(path))
         return found
 
-    def _spot(self, real: str) -> Spot:
+    def _spot(self, real: str) -> _ResolvedPath:
         above = f"{real}/"
         near = tuple(
             name
@@ -120,7 +120,7 @@ class Tree:
         )
         inside = real.removeprefix(f"{BLOCKS}/") if real.startswith(f"{BLOCKS}/") else ""
         block, _, rest = inside.partition("/")
-        return Spot(real, block, rest, near)
+        return _ResolvedPath(real, block, rest, near)
 
     def _follow(self, path: str) -> str:
         here = ""
@@ -136,9 +136,9 @@ class Tree:
 @lru_cache(maxsize=256)
 def tree(
     devices: tuple[Device, ...], more: tuple[tuple[str, str], ...], areas: tuple[Area, ...]
-) -> Tree:
+) -> _FileTree:
     """The tree of these block devices, with ``more`` links and the ``areas`` of the parts."""
-    return Tree(devices, dict(more), areas)
+    return _FileTree(devices, dict(more), areas)
 
 
 # -- parts -----------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ ROOM = 0.6
 """Share of the system's filesystem that is free at the start."""
 
 
-class Said(NamedTuple):
+class CommandOutput(NamedTuple):
     """What a command says: exit status, stdout, stderr."""
 
     exit: int = 0
@@ -164,10 +164,10 @@ class Said(NamedTuple):
 Mount = tuple[str, str, str, str]
 """Device number, point, type, source."""
 
-Command = Callable[["Machine", Sequence[str], bytes], Said]
+Command = Callable[["FakeMachine", Sequence[str], bytes], CommandOutput]
 
 
-class Program(NamedTuple):
+class FakeProgram(NamedTuple):
     """``changes``: does it change the state of the machine?  (Or: do these arguments?)  ``torn``
     is what it does when it is killed in the middle (None: nothing)."""
 
@@ -177,7 +177,7 @@ class Program(NamedTuple):
 
 
 @dataclass
-class Control:
+class ControlFile:
     """A control file: what it reads (without the newline), and how it takes a write: the new
     text, or an OSError raised as the kernel answers (None: it cannot be written, EACCES)."""
 
@@ -185,7 +185,7 @@ class Control:
     take: Callable[[str], str | None] | None = None
 
 
-class Lasting(dict[str, Control]):
+class StaticFiles(dict[str, ControlFile]):
     """Control files whose names never change while the machine runs (what they read may)."""
 
     @cached_property
@@ -193,12 +193,12 @@ class Lasting(dict[str, Control]):
         return index(tuple(self))
 
 
-def folders(files: Mapping[str, Control]) -> Mapping[str, frozenset[str]]:
+def folders(files: Mapping[str, ControlFile]) -> Mapping[str, frozenset[str]]:
     """Folder → the names in it, of all that control files are in or below."""
-    return files.folders if isinstance(files, Lasting) else index(tuple(files))
+    return files.folders if isinstance(files, StaticFiles) else index(tuple(files))
 
 
-class Part:
+class MachinePart:
     """The state of one family, as after a boot, and what of the machine follows from it."""
 
     name = ""
@@ -206,12 +206,12 @@ class Part:
     """Folders that are always there, and that all its control files are in or below: elsewhere
     nobody asks for them."""
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         """Control files by absolute path.  ``take`` gives back the file's new text, or None where
         it has updated the part itself (then ``controls`` is asked again)."""
         return {}
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         """Programs by name, in addition to those every fake machine has."""
         return {}
 
@@ -223,21 +223,21 @@ class Part:
         """What no control file shows and must read the same after a restore (name → value)."""
         return {}
 
-    def mounts(self, machine: Machine) -> Sequence[Mount]:
-        """As :meth:`Machine.mounts`."""
+    def mounts(self, machine: FakeMachine) -> Sequence[Mount]:
+        """As :meth:`FakeMachine.mounts`."""
         del machine
         return ()
 
-    def remember(self, former: Self, machine: Machine) -> None:
+    def remember(self, former: Self, machine: FakeMachine) -> None:
         """Take over what a reboot lets last of the one that was there before it."""
 
 
 @cache
-def kinds() -> Mapping[str, type[Part]]:
+def kinds() -> Mapping[str, type[MachinePart]]:
     """Every part by its name, in alphabetical order."""
     every = (vars(module).values() for module in modules("iotrial.hosts.fake.parts"))
     found = (each for one in every for each in one if isinstance(each, type))
-    made = {each.name: each for each in found if issubclass(each, Part)}
+    made = {each.name: each for each in found if issubclass(each, MachinePart)}
     return {name: made[name] for name in sorted(made) if name}
 
 
@@ -245,7 +245,7 @@ def kinds() -> Mapping[str, type[Part]]:
 
 
 @dataclass(slots=True)
-class File:
+class FakeFile:
     """An ordinary file.  ``size`` counts where nobody needs the content (``data`` is empty).
     ``durable``: would it survive the power failing now?"""
 
@@ -265,7 +265,7 @@ Rates = tuple[float, float, float, float]
 
 
 @dataclass(slots=True)
-class Task:
+class FakeTask:
     """A process.  ``moves`` are by block name, from ``begins`` on; ``finish`` is called when it
     ends by itself."""
 
@@ -280,27 +280,27 @@ class Task:
     begins: float = 0.0
 
 
-class Machine:
+class FakeMachine:
     """``disks`` are there from the start; ``seed`` makes boot ids repeatable; ``more`` are parts
     besides those that every machine has."""
 
     def __init__(
         self,
-        disks: tuple[Disk, ...],
+        disks: tuple[FakeDisk, ...],
         seed: int,
-        kernel: Kernel = NEWEST,
-        more: Iterable[type[Part]] = (),
+        kernel: FakeKernel = NEWEST,
+        more: Iterable[type[MachinePart]] = (),
     ) -> None:
         self.disks = disks
         self.kernel = kernel
         self._kinds = {**kinds(), **{kind.name: kind for kind in more}}
         self._fixed = fake_proc.fixed(kernel.release)
-        self.files: dict[str, File] = {}
+        self.files: dict[str, FakeFile] = {}
         self.folders: dict[str, int] = dict.fromkeys(FOLDERS, 0o755)
         self.clock = 1000.0
         self._random = random.Random(seed)
         self._inodes = 1000
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, MachinePart] = {}
         self.boot()
         self.put("/etc/fstab", b"/dev/fakesys1 / ext4 defaults 0 1\n", mode=0o644)
 
@@ -312,10 +312,10 @@ class Machine:
         self.parts = {name: kind() for name, kind in self._kinds.items()}
         for name, part in former.items():
             self.parts[name].remember(part, self)
-        self.programs: dict[str, Program] = {}
+        self.programs: dict[str, FakeProgram] = {}
         for part in reversed(self.parts.values()):
             self.programs |= part.programs()
-        self.tasks: dict[int, Task] = {}
+        self.tasks: dict[int, FakeTask] = {}
         self.ended: dict[int, int] = {}
         self.next_pid = 4000
         self.work = 0.0
@@ -360,7 +360,7 @@ class Machine:
             return "regular file"
         return "directory" if self._is_folder(spot) else ""
 
-    def _is_folder(self, spot: Spot) -> bool:
+    def _is_folder(self, spot: _ResolvedPath) -> bool:
         if spot.real in self.folders:
             return True
         if spot.real.startswith(("/sys/", "/proc/", "/dev")):
@@ -368,7 +368,7 @@ class Machine:
         below = f"{spot.real}/"
         return any(name.startswith(below) for name in self.folders)
 
-    def _shown(self, spot: Spot) -> Iterator[frozenset[str]]:
+    def _shown(self, spot: _ResolvedPath) -> Iterator[frozenset[str]]:
         """The names in a folder of the kernel's, from everybody who has some there; nobody has
         where it is no such folder."""
         real = spot.real
@@ -437,7 +437,7 @@ class Machine:
             self.tree.fixed[path] = found
         return found
 
-    def _kernel_file(self, spot: Spot) -> str | None:
+    def _kernel_file(self, spot: _ResolvedPath) -> str | None:
         """What a file of the kernel's reads; None where it has none of that name."""
         if spot.block in self.blocks:
             value = self.blocks[spot.block].read(spot.rest)
@@ -453,7 +453,7 @@ class Machine:
         control = self._control(self.tree.spot(path))
         return 0 if control is None else 0o644 if control.take else 0o444
 
-    def _control(self, spot: Spot) -> Control | None:
+    def _control(self, spot: _ResolvedPath) -> ControlFile | None:
         for name in spot.near:
             if (control := self.parts[name].controls().get(spot.real)) is not None:
                 return control
@@ -484,7 +484,7 @@ class Machine:
         else:
             raise refuse(errno.EACCES)
 
-    def put(self, path: str, data: bytes, *, mode: int = 0o600, size: int = 0) -> File:
+    def put(self, path: str, data: bytes, *, mode: int = 0o600, size: int = 0) -> FakeFile:
         """Make or replace an ordinary file and its missing folders.  Raises OSError."""
         real = self.real(path)
         if self.kind(real) == "directory":
@@ -493,7 +493,7 @@ class Machine:
             raise refuse(errno.EACCES)  # as sysfs says; and what is known of disks stays true
         self.make_folder(str(PurePosixPath(real).parent), 0o700)
         self._inodes += 1
-        self.files[real] = File(self._inodes, data, size, mode)
+        self.files[real] = FakeFile(self._inodes, data, size, mode)
         return self.files[real]
 
     def make_folder(self, path: str, mode: int) -> None:
@@ -550,7 +550,7 @@ class Machine:
     def _read_process(self, pid: int, name: str) -> str | None:
         task = self.tasks.get(pid)
         if pid == CONTROLLER:
-            task = Task(pid, pid, ("iotrial",), {}, 0.0, 0.0)
+            task = FakeTask(pid, pid, ("iotrial",), {}, 0.0, 0.0)
         if task is None:
             return None
         if name == "environ":
@@ -563,7 +563,7 @@ class Machine:
 
     # -- time and processes -----------------------------------------------------------------
 
-    def spawn(self, task: Task) -> None:
+    def spawn(self, task: FakeTask) -> None:
         self.tasks[task.pid] = task
 
     def end(self, pid: int, status: int) -> None:
@@ -582,7 +582,7 @@ class Machine:
         for task in [task for task in self.tasks.values() if task.ends <= until]:
             self.end(task.pid, task.finish())
 
-    def _do(self, task: Task, seconds: float) -> None:
+    def _do(self, task: FakeTask, seconds: float) -> None:
         for name, rates in task.moves.items():
             if name in self.blocks and self.blocks[name].queue.features["iostats"]:
                 counters = self.blocks[name].moved
@@ -590,17 +590,17 @@ class Machine:
         self.work += seconds * 0.5
 
 
-def _swaps(machine: Machine) -> str:
+def _swaps(machine: FakeMachine) -> str:
     return fake_proc.swaps({f"/dev/{d.content}": d.size for d in machine.disks if d.swap})
 
 
-def _diskstats(machine: Machine) -> str:
+def _diskstats(machine: FakeMachine) -> str:
     return "".join(
         f"{b.devno[0]:4d} {b.devno[1]:7d} {b.name} {b.stat()}\n" for b in machine.blocks.values()
     )
 
 
-_COUNTED: dict[str, Callable[[Machine], str]] = {
+_COUNTED: dict[str, Callable[[FakeMachine], str]] = {
     "sys/kernel/random/boot_id": lambda machine: f"{machine.boot_id}\n",
     "uptime": lambda m: f"{m.clock:.2f} {m.clock * fake_proc.CPUS:.2f}\n",
     "stat": lambda machine: fake_proc.cpu_stat(machine.clock, machine.work),
@@ -616,14 +616,14 @@ _COUNTED: dict[str, Callable[[Machine], str]] = {
 _OF_PROCESS = ("environ", "mountinfo", "stat")
 
 
-def mount_below(machine: Machine, path: str) -> Mount:
+def mount_below(machine: FakeMachine, path: str) -> Mount:
     """The mount that a path is on."""
     real = machine.real(path)
     rows = [r for r in machine.mounts() if r[1] == "/" or f"{real}/".startswith(f"{r[1]}/")]
     return max(rows, key=lambda row: len(row[1]))
 
 
-def block_below(machine: Machine, path: str) -> Block | None:
+def block_below(machine: FakeMachine, path: str) -> FakeBlockDevice | None:
     """The disk that a device, or what is in a file system, lies on; the system's own where its
     mount is on none that this machine has."""
     devno = machine.nodes.get(machine.real(path))
@@ -634,7 +634,7 @@ def block_below(machine: Machine, path: str) -> Block | None:
     return _block_of(machine, (major, minor)) or _block_of(machine, root)
 
 
-def _block_of(machine: Machine, devno: tuple[int, int] | None) -> Block | None:
+def _block_of(machine: FakeMachine, devno: tuple[int, int] | None) -> FakeBlockDevice | None:
     for each in machine.blocks.values():
         if devno == each.devno or (each.disk and devno == each.disk.content_devno):
             return each

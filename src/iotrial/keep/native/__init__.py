@@ -1,6 +1,6 @@
 """Native files: settings as an administrator would have written them.  PLUGINS: one format a file.
 
-A module of this package with a ``NATIVE`` (:class:`Format`) is a plugin.  Each says which
+A module of this package with a ``NATIVE`` (:class:`NativeFormat`) is a plugin.  Each says which
 settings it can hold (``takes``) and writes the files for them.  A setting goes to the first format
 by ``order`` that takes it, unless formats are chosen; some are never chosen by themselves
 (``order`` 0): they hold again what others hold.
@@ -15,7 +15,7 @@ from functools import cache
 from types import MappingProxyType
 
 from iotrial.errors import UsageError
-from iotrial.keep.entry import Entry, problem
+from iotrial.keep.entry import KeptSetting, problem
 from iotrial.keep.profile import Profile, plain
 from iotrial.plugins import values
 
@@ -32,7 +32,7 @@ class NativeFile:
 
     path: str
     text: str
-    entries: tuple[Entry, ...]
+    entries: tuple[KeptSetting, ...]
     reload: tuple[tuple[str, ...], ...] = ()
     load: tuple[tuple[str, ...], ...] = ()
     unload: tuple[tuple[str, ...], ...] = ()
@@ -42,7 +42,7 @@ class NativeFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Format:
+class NativeFormat:
     """``about`` in a line; ``source`` where its rules stand; ``readers`` the units that read its
     files in a boot before sysinit.target (none: nobody does so early); ``longest`` the bytes of a
     line that every version of its readers takes as one line."""
@@ -51,14 +51,14 @@ class Format:
     about: str
     source: str
     order: int
-    takes: Callable[[Entry], bool]
+    takes: Callable[[KeptSetting], bool]
     write: Callable[[Profile], tuple[NativeFile, ...]]
     readers: tuple[str, ...]
     longest: int = 4000
 
 
 @cache
-def formats() -> Mapping[str, Format]:
+def formats() -> Mapping[str, NativeFormat]:
     """Every format by its name, in the order in which settings are offered to them."""
     found = values("native").values()
     ordered = sorted(found, key=lambda each: (each.order == 0, each.order, each.name))
@@ -66,14 +66,14 @@ def formats() -> Mapping[str, Format]:
 
 
 @dataclass(frozen=True, slots=True)
-class Export:
+class NativeExport:
     """``files`` of a profile; ``left`` the settings that no chosen format holds."""
 
     files: tuple[NativeFile, ...]
-    left: tuple[Entry, ...]
+    left: tuple[KeptSetting, ...]
 
 
-def export(profile: Profile, names: Sequence[str] = ()) -> Export:
+def export(profile: Profile, names: Sequence[str] = ()) -> NativeExport:
     """The native files for a profile, by the formats chosen (none: those that fit).
 
     Raises UsageError for a format that does not exist, and for an entry that cannot be kept.
@@ -96,10 +96,10 @@ def export(profile: Profile, names: Sequence[str] = ()) -> Export:
             _refuse_long_lines(each, written)
             files += written
             left = [entry for entry in left if entry not in mine]
-    return Export(tuple(files), tuple(left))
+    return NativeExport(tuple(files), tuple(left))
 
 
-def _refuse_long_lines(form: Format, files: Iterable[NativeFile]) -> None:
+def _refuse_long_lines(form: NativeFormat, files: Iterable[NativeFile]) -> None:
     """What is beyond a reader's buffer would be read as a line of its own."""
     for file in files:
         for line in file.text.split("\n"):
@@ -118,7 +118,7 @@ _COMMENT, _MORE = 200, "…"
 _INTERFACE = re.compile(r"[A-Za-z0-9_.@][A-Za-z0-9_.@-]*")
 
 
-def by_device(profile: Profile) -> Iterator[tuple[str, tuple[Entry, ...]]]:
+def by_device(profile: Profile) -> Iterator[tuple[str, tuple[KeptSetting, ...]]]:
     """Each device, and the settings of it."""
     for device in dict.fromkeys(entry.device for entry in profile.entries):
         yield device, tuple(entry for entry in profile.entries if entry.device == device)
@@ -140,7 +140,7 @@ def is_interface(name: str) -> bool:
     return _INTERFACE.fullmatch(name) is not None
 
 
-def header(profile: Profile, entries: Iterable[Entry], undo: str, mark: str = "#") -> str:
+def header(profile: Profile, entries: Iterable[KeptSetting], undo: str, mark: str = "#") -> str:
     """Lines of comment: the study, each effect with its interval, and how to undo this."""
     lines = [f"iotrial keep: {profile.name}"]
     lines += [f"asked: {profile.question}"] if profile.question else []

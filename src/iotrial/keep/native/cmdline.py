@@ -6,8 +6,8 @@ put anywhere by itself.
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_word
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header, is_word
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Profile
 
@@ -17,14 +17,14 @@ _ALSO = {
 }
 
 
-def _word(entry: Entry) -> str:
+def _word(entry: KeptSetting) -> str:
     if entry.tunable in _ALSO:
         return _ALSO[entry.tunable].format(entry.value)
     found = parameter(entry)
     return f"{found[0]}.{found[1]}={entry.value}" if found else ""
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     return bool(_word(entry)) and is_word(entry.value)
 
 
@@ -39,7 +39,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=(note,), people=True),)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "cmdline",
     "words for the kernel's command line, as a note",
     "Documentation/admin-guide/kernel-parameters.rst",

@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header
 from iotrial.keep.profile import Profile
 
 _CPUS = re.compile("[0-9]+(?:[-,:/][0-9]+)*")
@@ -34,7 +34,7 @@ case $name in
 """
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     asked = dict(entry.ids).get("of", "")
     return (
         entry.tunable == "irq.affinity" and _is_word(asked) and bool(_CPUS.fullmatch(entry.value))
@@ -88,7 +88,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     )
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "irq",
     "interrupts: a service, and a policy for irqbalance",
     "systemd.service(5), irqbalance(1)",

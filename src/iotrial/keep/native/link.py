@@ -7,8 +7,8 @@ matches by the hardware address.  Applied by udev when the interface appears.
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, by_device, header, is_interface
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, by_device, header, is_interface
 from iotrial.keep.profile import Profile
 
 _SWITCH = {"on": "yes", "off": "no"}
@@ -39,12 +39,12 @@ _KEYS = {
 _MICROSECONDS = {"RxCoalesceSec", "TxCoalesceSec"}
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     plain = entry.value.isascii() and entry.value.isalnum()
     return entry.tunable in _KEYS and is_interface(entry.device) and plain
 
 
-def _value(entry: Entry) -> str:
+def _value(entry: KeptSetting) -> str:
     value = _SWITCH.get(entry.value, entry.value)
     return f"{value}us" if _KEYS[entry.tunable] in _MICROSECONDS else value
 
@@ -53,7 +53,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return tuple(_file(profile, device, entries) for device, entries in by_device(profile))
 
 
-def _file(profile: Profile, device: str, entries: tuple[Entry, ...]) -> NativeFile:
+def _file(profile: Profile, device: str, entries: tuple[KeptSetting, ...]) -> NativeFile:
     path = f"/etc/systemd/network/10-iotrial-{profile.name}-{device}.link"
     address = dict(entries[0].ids).get("address", "")
     match = f"MACAddress={address}" if address else f"OriginalName={device}"
@@ -73,7 +73,7 @@ def _file(profile: Profile, device: str, entries: tuple[Entry, ...]) -> NativeFi
     return NativeFile(path, text, entries, reload, notes=tuple(notes))
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "link",
     "interfaces, /etc/systemd/network/*.link",
     "systemd.link(5)",

@@ -7,8 +7,8 @@ new initramfs, one built into the kernel takes them from its command line alone
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_word
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header, is_word
 from iotrial.keep.profile import Profile
 
 _ELSEWHERE = {
@@ -21,7 +21,7 @@ _ELSEWHERE = {
 """Parameters that a study knows by another name."""
 
 
-def parameter(entry: Entry) -> tuple[str, str] | None:
+def parameter(entry: KeptSetting) -> tuple[str, str] | None:
     """(module, parameter) of what a module can be loaded with."""
     family, _, rest = entry.tunable.partition(".")
     if family == "module":
@@ -30,7 +30,7 @@ def parameter(entry: Entry) -> tuple[str, str] | None:
     return _ELSEWHERE.get(entry.tunable)
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     return parameter(entry) is not None and is_word(entry.value)
 
 
@@ -53,7 +53,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=notes),)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "modprobe",
     "parameters of modules, /etc/modprobe.d",
     "modprobe.d(5)",

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, by_device, header
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, by_device, header
 from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 
@@ -19,7 +19,7 @@ _INITIAL = ("/", "/usr")
 _LONGEST_NAME = 255
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     return (
         entry.tunable.startswith("mount.")
         and entry.tunable != "mount.mounted"
@@ -33,7 +33,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return tuple(_file(profile, point, entries) for point, entries in by_device(profile))
 
 
-def _file(profile: Profile, point: str, entries: tuple[Entry, ...]) -> NativeFile:
+def _file(profile: Profile, point: str, entries: tuple[KeptSetting, ...]) -> NativeFile:
     unit = f"{escaped(point)}.mount"
     path = f"/etc/systemd/system/{unit}.d/50-iotrial-{profile.name}.conf"
     options = changed(dict(entries[0].ids)["options"], entries)
@@ -48,7 +48,7 @@ def _file(profile: Profile, point: str, entries: tuple[Entry, ...]) -> NativeFil
     return NativeFile(path, text, entries, (("systemctl", "daemon-reload"),), notes=notes)
 
 
-def changed(options: str, entries: Iterable[Entry]) -> str:
+def changed(options: str, entries: Iterable[KeptSetting]) -> str:
     """The list of options with each entry in place of what it contradicts."""
     words = [word for word in options.split(",") if word]
     for entry in entries:
@@ -78,7 +78,7 @@ def escaped(path: str) -> str:
     return "".join(found)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "mount",
     "mount options, drop-ins of /etc/systemd/system",
     "systemd.mount(5), systemd.unit(5)",

@@ -6,17 +6,17 @@
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_phrase
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header, is_phrase
 from iotrial.keep.profile import Profile
 from iotrial.tunables.multipath import FOLDER, UNSET, section_of
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     return section_of(_key(entry)) != "" and entry.value != UNSET and is_phrase(entry.value)
 
 
-def _key(entry: Entry) -> str:
+def _key(entry: KeptSetting) -> str:
     family, _, key = entry.tunable.partition(".")
     return key if family == "multipath" else ""
 
@@ -24,7 +24,7 @@ def _key(entry: Entry) -> str:
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
     path = f"{FOLDER}/iotrial-kept-{profile.name}.conf"
     undo = f"rm {path}, then: multipathd reconfigure"
-    sections: dict[str, list[Entry]] = {}
+    sections: dict[str, list[KeptSetting]] = {}
     for entry in profile.entries:
         sections.setdefault(section_of(_key(entry)), []).append(entry)
     text = header(profile, profile.entries, undo)
@@ -36,7 +36,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, reload, notes=notes),)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "multipath",
     "dm-multipath, /etc/multipath/conf.d",
     "multipath.conf(5)",

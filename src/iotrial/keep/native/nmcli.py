@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shlex
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, by_device, header, is_interface, is_word
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, by_device, header, is_interface, is_word
 from iotrial.keep.profile import Profile
 
 _KEYS = {
@@ -35,7 +35,7 @@ _KEYS = {
 """nm-settings-nmcli(5), settings 802-3-ethernet and ethtool."""
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     return entry.tunable in _KEYS and is_interface(entry.device) and is_word(entry.value)
 
 
@@ -56,7 +56,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, notes=notes, people=True),)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "nmcli",
     "interfaces under NetworkManager, as nmcli commands",
     "nm-settings-nmcli(5)",

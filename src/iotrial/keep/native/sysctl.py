@@ -7,21 +7,21 @@ A key whose parts hold dots is written with slashes (sysctl.d(5)).
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header
 from iotrial.keep.profile import Profile
 from iotrial.tunables.sysctl import dotted
 
 _PREFIX = "sysctl."
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     # sunrpc's keys exist when its module is loaded: modprobe.d holds those.
     # A dash in front would have errors ignored.
     return entry.tunable.startswith(_PREFIX) and not _key(entry).startswith(("sunrpc.", "-"))
 
 
-def _key(entry: Entry) -> str:
+def _key(entry: KeptSetting) -> str:
     return dotted(entry.tunable.removeprefix(_PREFIX))
 
 
@@ -33,7 +33,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, load=(("sysctl", "--load", path),)),)
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "sysctl",
     "kernel parameters, /etc/sysctl.d",
     "sysctl.d(5), sysctl.conf(5)",

@@ -7,15 +7,15 @@ and a backslash is an escape (tmpfiles.d(5)).
 
 from __future__ import annotations
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header
 from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
 
 _CPU = "cpu"
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     knob = tunable(entry.tunable)
     if knob.change or knob.how or knob.read or knob.durable or knob.reload:
         return False
@@ -33,7 +33,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     return (NativeFile(path, text, profile.entries, load=load),)
 
 
-def _lines(entries: tuple[Entry, ...]) -> list[tuple[str, str]]:
+def _lines(entries: tuple[KeptSetting, ...]) -> list[tuple[str, str]]:
     """(path, value); what all processors share is one line."""
     values: dict[str, set[str]] = {}
     for entry in entries:
@@ -51,7 +51,7 @@ def _argument(value: str) -> str:
     return value.replace("\\", "\\\\").replace("%", "%%")
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "tmpfiles",
     "files of /sys that belong to no device, /etc/tmpfiles.d",
     "tmpfiles.d(5)",

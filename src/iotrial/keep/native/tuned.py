@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header, is_interface, is_phrase, is_word
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header, is_interface, is_phrase, is_word
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Profile
 from iotrial.tunables import tunable
@@ -48,13 +48,13 @@ _NET = {
 }
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     # A value may be a call of a function of tuned's (``${f:exec:…}``); names may be patterns.
     named = is_interface(entry.device) if entry.tunable in _NET else is_word(entry.device or "x")
     return named and is_phrase(entry.value) and _line(entry) is not None
 
 
-def _line(entry: Entry) -> tuple[Section, str, str] | None:
+def _line(entry: KeptSetting) -> tuple[Section, str, str] | None:
     """Section, key and value of a setting; None for what tuned cannot hold."""
     name, value = entry.tunable, entry.value
     if name.startswith("sysctl."):
@@ -69,7 +69,7 @@ def _line(entry: Entry) -> tuple[Section, str, str] | None:
     return _of_device(entry)
 
 
-def _of_device(entry: Entry) -> tuple[Section, str, str] | None:
+def _of_device(entry: KeptSetting) -> tuple[Section, str, str] | None:
     name, value = entry.tunable, entry.value
     if name in _NET:
         kind, key = _NET[name]
@@ -115,7 +115,7 @@ def _joined(section: str, values: list[str]) -> str:
     return " ".join(values) if section == "modules" or section.startswith("net_") else values[-1]
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "tuned",
     "a tuned profile",
     "tuned.conf(5)",

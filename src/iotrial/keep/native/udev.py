@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 
-from iotrial.keep.entry import Entry
-from iotrial.keep.native import Format, NativeFile, header
+from iotrial.keep.entry import KeptSetting
+from iotrial.keep.native import NativeFile, NativeFormat, header
 from iotrial.keep.profile import Profile
 from iotrial.model.tunable import Scope
 from iotrial.tunables import tunable
@@ -55,7 +55,7 @@ _UNWRITABLE = frozenset('"|\\')
 """What cannot be written between quotes, or is not itself there."""
 
 
-def _takes(entry: Entry) -> bool:
+def _takes(entry: KeptSetting) -> bool:
     knob = tunable(entry.tunable)
     return (
         knob.scope in _SUBSYSTEMS
@@ -69,7 +69,7 @@ def _takes(entry: Entry) -> bool:
     )
 
 
-def _attribute(entry: Entry) -> str:
+def _attribute(entry: KeptSetting) -> str:
     """Where it stands below its device ('': udev cannot write it)."""
     path = tunable(entry.tunable).path
     for folder in _FOLDERS:
@@ -103,7 +103,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     )
 
 
-def _rule(entry: Entry) -> str:
+def _rule(entry: KeptSetting) -> str:
     scope = tunable(entry.tunable).scope
     parts = [f'SUBSYSTEM=="{_SUBSYSTEMS[scope]}"']
     if _SUBSYSTEMS[scope] == "block":
@@ -113,11 +113,11 @@ def _rule(entry: Entry) -> str:
     return ", ".join(parts)
 
 
-def _match(entry: Entry) -> list[str]:
+def _match(entry: KeptSetting) -> list[str]:
     return [f'{place}=="{pattern(text)}"' for place, text in _identity(entry)]
 
 
-def _identity(entry: Entry) -> list[tuple[str, str]]:
+def _identity(entry: KeptSetting) -> list[tuple[str, str]]:
     """The surest of what it is known by: (place, text) pairs."""
     ids = dict(entry.ids)
     for kind, places in _MATCHES.items():
@@ -130,11 +130,11 @@ def _identity(entry: Entry) -> list[tuple[str, str]]:
     return [("KERNEL", entry.device.partition("/")[0].replace("!", "/"))]
 
 
-def _known_by(entry: Entry) -> str:
+def _known_by(entry: KeptSetting) -> str:
     return "".join(text for _, text in _identity(entry))
 
 
-def _note(entry: Entry) -> str:
+def _note(entry: KeptSetting) -> str:
     if _match(entry)[0].startswith("KERNEL"):
         return (
             f"{entry.device} has no WWN, serial or UUID: its rule goes by a name that another"
@@ -153,7 +153,7 @@ def assigned(text: str) -> str:
     return text.replace("$", "$$").replace("%", "%%")
 
 
-NATIVE = Format(
+NATIVE = NativeFormat(
     "udev",
     "settings of devices, /etc/udev/rules.d",
     "udev(7)",

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.look.topology.tree import Key, ranges
-from iotrial.model.target import Node, Topology
+from iotrial.model.target import Topology, TopologyNode
 from iotrial.plan import placement
 
 _SHOWN = 6
@@ -46,7 +46,7 @@ class _Lines:
     topology: Topology
     said: list[str] = field(default_factory=list)
     drawn: set[Key] = field(default_factory=set)
-    index: dict[Key, Node] = field(init=False)
+    index: dict[Key, TopologyNode] = field(init=False)
 
     def __post_init__(self) -> None:
         self.index = {(node.scope, node.name): node for node in self.topology.nodes}
@@ -54,15 +54,15 @@ class _Lines:
     def say(self, depth: int, line: str) -> None:
         self.said.append(_INDENT * depth + _plain(line))
 
-    def nodes(self, keys: Sequence[Key]) -> list[Node]:
+    def nodes(self, keys: Sequence[Key]) -> list[TopologyNode]:
         return [self.index[key] for key in keys if key in self.index]
 
-    def below(self, nodes: Sequence[Node], depth: int, role: str) -> None:
+    def below(self, nodes: Sequence[TopologyNode], depth: int, role: str) -> None:
         """Draw these side by side: disks that say the same in one line, the rest one by one."""
         fresh = [n for n in nodes if (n.scope, n.name) not in self.drawn]
         self.drawn |= {(n.scope, n.name) for n in fresh}
         disks = [n for n in fresh if n.scope == "disk"]
-        alike: dict[str, list[Node]] = {}
+        alike: dict[str, list[TopologyNode]] = {}
         for disk in disks:
             alike.setdefault(_state(disk) + self._metal(disk), []).append(disk)
         for group in alike.values():
@@ -80,7 +80,7 @@ class _Lines:
         if nics:
             self.below(list(dict.fromkeys(nics)), depth + 1, role)
 
-    def _device(self, node: Node, depth: int, role: str) -> None:
+    def _device(self, node: TopologyNode, depth: int, role: str) -> None:
         about = dict(node.about)
         below = self.nodes(node.below)
         if [n.name for n in below if n.scope == "disk"] == [node.name] or all(
@@ -94,7 +94,7 @@ class _Lines:
         if about.get("backing"):
             self.say(depth + 1, f"in the file {about['backing']}")
 
-    def _layer(self, node: Node, depth: int) -> None:
+    def _layer(self, node: TopologyNode, depth: int) -> None:
         about = dict(node.about)
         kind = about.get("level") or _LAYER[node.scope]
         device = f" = {about['device']}" if about.get("device") else ""
@@ -102,7 +102,7 @@ class _Lines:
         role = {"map": "path", "array": "member"}.get(node.scope, "disk")
         self.below(self.nodes(node.below), depth + 1, role)
 
-    def _nic(self, node: Node, depth: int) -> None:
+    def _nic(self, node: TopologyNode, depth: int) -> None:
         about = dict(node.about)
         queues = f"{about['queues']} queues" if about.get("queues") else ""
         parts = [about.get("speed", ""), *_function(about), queues]
@@ -111,7 +111,7 @@ class _Lines:
         self.say(depth, f"{head}: {metal}" if metal else head)
         self.below([n for n in self.nodes(node.below) if n.scope == "nic"], depth + 1, "disk")
 
-    def _metal(self, disk: Node) -> str:
+    def _metal(self, disk: TopologyNode) -> str:
         """What serves a disk: its adapter, how it is reached, the function, interrupts."""
         about = dict(disk.about)
         parts = [about.get("model", "")]
@@ -156,12 +156,12 @@ def _function(about: dict[str, str]) -> list[str]:
     ]
 
 
-def _state(node: Node) -> str:
+def _state(node: TopologyNode) -> str:
     state = dict(node.about).get("state", "")
     return "" if state.lower() in _FINE else f" ({state.lower()})"
 
 
-def _served_by(index: dict[Key, Node], disk: Node) -> Iterator[Node]:
+def _served_by(index: dict[Key, TopologyNode], disk: TopologyNode) -> Iterator[TopologyNode]:
     """Ports, sessions and adapters below a disk."""
     for key in disk.below:
         node = index.get(key)
@@ -170,7 +170,7 @@ def _served_by(index: dict[Key, Node], disk: Node) -> Iterator[Node]:
             yield from _served_by(index, node)
 
 
-def _interfaces(index: dict[Key, Node], disk: Node) -> list[Node]:
+def _interfaces(index: dict[Key, TopologyNode], disk: TopologyNode) -> list[TopologyNode]:
     """The interfaces that the adapters of a disk go through."""
     keys = (key for node in _served_by(index, disk) for key in node.below)
     return [index[key] for key in keys if key[0] == "nic" and key in index]
@@ -182,7 +182,7 @@ def _interfaces(index: dict[Key, Node], disk: Node) -> list[Node]:
 def warnings(topology: Topology) -> tuple[str, ...]:
     """What a person may not know and would want to, one sentence each: paths that share one
     card, adapters far from each other, a slow slot, what is not running."""
-    index: dict[Key, Node] = {(node.scope, node.name): node for node in topology.nodes}
+    index: dict[Key, TopologyNode] = {(node.scope, node.name): node for node in topology.nodes}
     return (
         *_shared(topology, index),
         *placement.warnings(topology),
@@ -192,7 +192,7 @@ def warnings(topology: Topology) -> tuple[str, ...]:
     )
 
 
-def _shared(topology: Topology, index: dict[Key, Node]) -> Iterator[str]:
+def _shared(topology: Topology, index: dict[Key, TopologyNode]) -> Iterator[str]:
     for node in topology.nodes:
         disks = [index[key] for key in node.below if key[0] == "disk" and key in index]
         native = node.scope == "device" and any(disk.name != node.name for disk in disks)
@@ -211,7 +211,7 @@ def _shared(topology: Topology, index: dict[Key, Node]) -> Iterator[str]:
             yield f"all {len(disks)} paths of {node.name} go through {one}"
 
 
-def _ways(index: dict[Key, Node], disk: Node) -> list[Node]:
+def _ways(index: dict[Key, TopologyNode], disk: TopologyNode) -> list[TopologyNode]:
     """What a path goes through in the end: interfaces at the bottom, else its adapter."""
     nics = _interfaces(index, disk)
     if nics:
@@ -219,12 +219,12 @@ def _ways(index: dict[Key, Node], disk: Node) -> list[Node]:
     return [node for node in _served_by(index, disk) if node.scope in _ADAPTERS]
 
 
-def _bottom(index: dict[Key, Node], nic: Node) -> list[Node]:
+def _bottom(index: dict[Key, TopologyNode], nic: TopologyNode) -> list[TopologyNode]:
     lower = [index[key] for key in nic.below if key[0] == "nic" and key in index]
     return [bottom for each in lower for bottom in _bottom(index, each)] or [nic]
 
 
-def _card(node: Node) -> str:
+def _card(node: TopologyNode) -> str:
     """The functions of one PCI device are one card: 0000:81:00.0 and .1."""
     return dict(node.about).get("pci", "").rpartition(".")[0] or node.name
 

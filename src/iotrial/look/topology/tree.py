@@ -50,22 +50,22 @@ from functools import lru_cache, partial
 from posixpath import basename
 from typing import TypeVar
 
-from iotrial.look.mounts import Mount, mount_of, parse_mountinfo
+from iotrial.look.mounts import MountEntry, mount_of, parse_mountinfo
 from iotrial.model.host import Reader
-from iotrial.model.step import Answer, Look, Probe
-from iotrial.model.target import Aim, Node, Target, Topology
+from iotrial.model.step import Probe, Read, StepResult
+from iotrial.model.target import PreparedTarget, Target, Topology, TopologyNode
 from iotrial.model.tunable import Scope
 
 _BTRFS = ("find", "/sys/fs/btrfs", "-mindepth", "3", "-maxdepth", "3", "-path", "*/devices/*")
 _NEVER_SHOWN = ("ram", "zram", "fd", "sr")
 
 
-def topology(host: Reader, aim: Aim) -> Topology:
+def topology(host: Reader, aim: PreparedTarget) -> Topology:
     """What lies between this target and the metal.  Whatever cannot be read is left out."""
     return topologies(host, (aim,))[0]
 
 
-def topologies(host: Reader, aims: Sequence[Aim]) -> tuple[Topology, ...]:
+def topologies(host: Reader, aims: Sequence[PreparedTarget]) -> tuple[Topology, ...]:
     """Those of several targets, in the same round trips."""
     return build(host, lambda seen: tuple(_of(seen, aim) for aim in aims))
 
@@ -76,8 +76,8 @@ def devices_here(host: Reader) -> tuple[Topology, ...]:
     return build(host, lambda seen: tuple(_done(_way(seen, aim)) for aim in _uppermost(seen)))
 
 
-def _uppermost(seen: Seen) -> list[Aim]:
-    draft = Draft(seen)
+def _uppermost(seen: _TopologyFacts) -> list[PreparedTarget]:
+    draft = _TopologyDraft(seen)
     known = devices(draft)
     within = {name: basename(folder.rpartition("/")[0]) for name, folder in known.items()}
     parts = {name for name, disk in within.items() if disk in known}
@@ -91,23 +91,24 @@ def _uppermost(seen: Seen) -> list[Aim]:
         and seen.text(f"{known[name]}/size") not in ("", "0")
     ]
     return [
-        Aim(Target(name, "device", f"/dev/{name}"), f"/dev/{name}", name, None) for name in names
+        PreparedTarget(Target(name, "device", f"/dev/{name}"), f"/dev/{name}", name, None)
+        for name in names
     ]
 
 
-def _of(seen: Seen, aim: Aim) -> Topology:
+def _of(seen: _TopologyFacts, aim: PreparedTarget) -> Topology:
     draft = _way(seen, aim)
     for cpu in members(seen.text("/sys/devices/system/cpu/online")):
         draft.leaf("cpu", f"cpu{cpu}")
     return _done(draft)
 
 
-def _done(draft: Draft) -> Topology:
+def _done(draft: _TopologyDraft) -> Topology:
     return Topology(tuple(draft.nodes.values()))
 
 
-def _way(seen: Seen, aim: Aim) -> Draft:
-    draft = Draft(seen)
+def _way(seen: _TopologyFacts, aim: PreparedTarget) -> _TopologyDraft:
+    draft = _TopologyDraft(seen)
     mounts = parse_mountinfo(seen.text("/proc/self/mountinfo"))
     for mount in _mounts(draft, aim, mounts):
         draft.node("mount", mount.point, partial(_mount, draft, aim, mount))
@@ -120,7 +121,9 @@ def _way(seen: Seen, aim: Aim) -> Draft:
     return draft
 
 
-def _mounts(draft: Draft, aim: Aim, mounts: Sequence[Mount]) -> list[Mount]:
+def _mounts(
+    draft: _TopologyDraft, aim: PreparedTarget, mounts: Sequence[MountEntry]
+) -> list[MountEntry]:
     """The mount that a file or directory lies on; of a device all that show it, each file system
     once."""
     if aim.target.kind in ("file", "directory"):
@@ -130,14 +133,14 @@ def _mounts(draft: Draft, aim: Aim, mounts: Sequence[Mount]) -> list[Mount]:
         return []
     names = (aim.device, *partitions(draft, aim.device))
     numbers = {draft.seen.text(f"{folder_of(draft, name)}/dev") for name in names} - {""}
-    once: dict[str, Mount] = {}
+    once: dict[str, MountEntry] = {}
     for mount in mounts:
         if mount.devno in numbers:
             once.setdefault(mount.devno, mount)
     return list(once.values())
 
 
-def _mount(draft: Draft, aim: Aim, mount: Mount) -> Grown:
+def _mount(draft: _TopologyDraft, aim: PreparedTarget, mount: MountEntry) -> Grown:
     below = [*_backing(draft, aim, mount)]
     if aim.device:
         below.append(device(draft, aim.device))
@@ -146,13 +149,13 @@ def _mount(draft: Draft, aim: Aim, mount: Mount) -> Grown:
     return tuple(below), (("type", mount.fstype), ("from", mount.source))
 
 
-def _server(mount: Mount) -> str:
+def _server(mount: MountEntry) -> str:
     """The address that NFS and SMB show among their options."""
     options = (option.partition("=") for option in mount.options)
     return next((value for name, _, value in options if name == "addr"), "")
 
 
-def _backing(draft: Draft, aim: Aim, mount: Mount) -> tuple[Key, ...]:
+def _backing(draft: _TopologyDraft, aim: PreparedTarget, mount: MountEntry) -> tuple[Key, ...]:
     """The backing device of a file system: its own, or that of the disk."""
     own = mount.devno if mount.devno in draft.seen.names("/sys/class/bdi") else ""
     number = draft.seen.text(f"{folder_of(draft, aim.device)}/dev") if aim.device else ""
@@ -160,7 +163,7 @@ def _backing(draft: Draft, aim: Aim, mount: Mount) -> tuple[Key, ...]:
     return (draft.leaf("bdi", name),) if name else ()
 
 
-def _btrfs(draft: Draft, aim: Aim) -> str:
+def _btrfs(draft: _TopologyDraft, aim: PreparedTarget) -> str:
     """/sys/fs/btrfs/UUID/devices/vda2 says whose it is, UUID/bdi its backing device."""
     names = {aim.device, *partitions(draft, aim.device)}
     for line in draft.seen.said(*_BTRFS):
@@ -177,19 +180,19 @@ Grown = tuple[tuple[Key, ...], Facts]
 
 
 @dataclass(slots=True)
-class Draft:
+class _TopologyDraft:
     """What was seen, and the nodes so far."""
 
-    seen: Seen
-    nodes: dict[Key, Node] = field(default_factory=dict)
+    seen: _TopologyFacts
+    nodes: dict[Key, TopologyNode] = field(default_factory=dict)
 
     def node(self, scope: Scope, name: str, grow: Callable[[], Grown]) -> Key:
         """Have this node; ``grow`` is asked the first time only, and makes what is below."""
         key: Key = (scope, name)
         if key not in self.nodes:
-            self.nodes[key] = Node(scope, name)  # its place is above what it is built on
+            self.nodes[key] = TopologyNode(scope, name)  # its place is above what it is built on
             below, about = grow()
-            self.nodes[key] = Node(scope, name, tuple(dict.fromkeys(below)), said(about))
+            self.nodes[key] = TopologyNode(scope, name, tuple(dict.fromkeys(below)), said(about))
         return key
 
     def leaf(self, scope: Scope, name: str, *about: tuple[str, str]) -> Key:
@@ -208,7 +211,7 @@ _MOST = 12
 Built = TypeVar("Built")
 
 
-class Seen:
+class _TopologyFacts:
     """The answers so far.  Everything is text; '' is what is not there, is refused, or is not
     known yet."""
 
@@ -250,7 +253,7 @@ class Seen:
         self._wanted.clear()
         if not wanted:
             return False
-        answers = host.batch([Look(probe) for probe in wanted])
+        answers = host.batch([Read(probe) for probe in wanted])
         for probe, answer in zip(wanted, answers, strict=True):
             if _went_meanwhile(probe, answer):
                 continue  # not known, so that it is asked for again
@@ -259,7 +262,7 @@ class Seen:
         return True
 
 
-def _went_meanwhile(probe: Probe, answer: Answer) -> bool:
+def _went_meanwhile(probe: Probe, answer: StepResult) -> bool:
     """Whether ls failed only because one of the links went while it looked at them."""
     listing = probe.argv[:2] == ("ls", "-l")
     return bool(listing and answer.errno and f"{probe.argv[2]}/" in answer.complaint)
@@ -277,9 +280,9 @@ def _links(listed: str) -> dict[str, str]:
     return found
 
 
-def build(host: Reader, how: Callable[[Seen], Built]) -> Built:
+def build(host: Reader, how: Callable[[_TopologyFacts], Built]) -> Built:
     """What ``how`` builds once it has seen all it asks for."""
-    seen = Seen()
+    seen = _TopologyFacts()
     built = how(seen)
     for _ in range(_MOST):
         if not seen.learn(host):
@@ -294,16 +297,16 @@ _HEAD = re.compile(r"^nvme(\d+)n(\d+)$")
 _UUID = 36  # the group's half of an LVM uuid: LVM- and 32 characters
 
 
-def devices(draft: Draft) -> dict[str, str]:
+def devices(draft: _TopologyDraft) -> dict[str, str]:
     """Every block device, partitions too: its name and its folder in /sys."""
     return draft.seen.links("/sys/class/block")
 
 
-def folder_of(draft: Draft, name: str) -> str:
+def folder_of(draft: _TopologyDraft, name: str) -> str:
     return devices(draft).get(name, f"/sys/class/block/{name}")
 
 
-def slaves(draft: Draft) -> dict[str, tuple[str, ...]]:
+def slaves(draft: _TopologyDraft) -> dict[str, tuple[str, ...]]:
     """What each device-mapper and md device is built on."""
     return _legs(draft.seen.output(*_SLAVES))
 
@@ -322,14 +325,14 @@ def in_order(name: str) -> tuple[int, str]:
     return (len(name), name)
 
 
-def partitions(draft: Draft, disk: str) -> tuple[str, ...]:
+def partitions(draft: _TopologyDraft, disk: str) -> tuple[str, ...]:
     """Partitions of a disk, which are folders in its folder."""
     above = folder_of(draft, disk)
     found = (name for name, folder in devices(draft).items() if folder == f"{above}/{name}")
     return tuple(sorted(found, key=in_order))
 
 
-def paths(draft: Draft, name: str) -> tuple[str, ...]:
+def paths(draft: _TopologyDraft, name: str) -> tuple[str, ...]:
     """The hidden paths of an NVMe namespace that the kernel multipaths itself."""
     head = _HEAD.match(name)
     if not head:
@@ -338,12 +341,12 @@ def paths(draft: Draft, name: str) -> tuple[str, ...]:
     return tuple(sorted((n for n in devices(draft) if pattern.fullmatch(n)), key=in_order))
 
 
-def device(draft: Draft, name: str) -> Key:
+def device(draft: _TopologyDraft, name: str) -> Key:
     """The device under test and all below it."""
     return draft.node("device", name, lambda: _device(draft, name))
 
 
-def _device(draft: Draft, name: str) -> Grown:
+def _device(draft: _TopologyDraft, name: str) -> Grown:
     through: list[str] = []
     below = _layer(draft, name, through, ())
     folder = folder_of(draft, name)
@@ -352,7 +355,9 @@ def _device(draft: Draft, name: str) -> Grown:
     return below, about
 
 
-def _layer(draft: Draft, name: str, through: list[str], above: tuple[str, ...]) -> tuple[Key, ...]:
+def _layer(
+    draft: _TopologyDraft, name: str, through: list[str], above: tuple[str, ...]
+) -> tuple[Key, ...]:
     """The nodes that ``name`` is or is built on.  ``through`` collects layers that no setting
     belongs to (a crypt device, a partition of a map); ``above`` are the devices on the way."""
     folder = folder_of(draft, name)
@@ -380,7 +385,7 @@ def _layer(draft: Draft, name: str, through: list[str], above: tuple[str, ...]) 
     return tuple(disk(draft, each) for each in hidden or (name,))
 
 
-def _mapped(draft: Draft, name: str) -> tuple[str, str]:
+def _mapped(draft: _TopologyDraft, name: str) -> tuple[str, str]:
     """Uuid and name of a device-mapper device."""
     if not name.startswith("dm-"):
         return "", ""
@@ -388,7 +393,7 @@ def _mapped(draft: Draft, name: str) -> tuple[str, str]:
     return draft.seen.text(f"{folder}/dm/uuid"), draft.seen.text(f"{folder}/dm/name")
 
 
-def _same_group(draft: Draft, uuid: str, above: tuple[str, ...]) -> bool:
+def _same_group(draft: _TopologyDraft, uuid: str, above: tuple[str, ...]) -> bool:
     """Is there a volume of the same group above: is this a part of it (``pool``, ``rimage``)?"""
     uppers = (draft.seen.text(f"{folder_of(draft, upper)}/dm/uuid") for upper in above)
     return any(upper[:_UUID] == uuid[:_UUID] for upper in uppers)
@@ -409,7 +414,7 @@ def _kind(uuid: str) -> str:
     return uuid.partition("-")[0].lower() if "-" in uuid else ""
 
 
-def _array(draft: Draft, folder: str) -> Facts:
+def _array(draft: _TopologyDraft, folder: str) -> Facts:
     read = draft.seen.text
     missing = read(f"{folder}/md/degraded")
     return (
@@ -418,12 +423,12 @@ def _array(draft: Draft, folder: str) -> Facts:
     )
 
 
-def disk(draft: Draft, name: str) -> Key:
+def disk(draft: _TopologyDraft, name: str) -> Key:
     """A disk at the bottom, and what it hangs on."""
     return draft.node("disk", name, lambda: _disk(draft, name))
 
 
-def _disk(draft: Draft, name: str) -> Grown:
+def _disk(draft: _TopologyDraft, name: str) -> Grown:
     folder = folder_of(draft, name)
     below, facts = hung_on(draft, folder)
     read = draft.seen.text
@@ -445,7 +450,7 @@ _CONTROLLER = re.compile(r"^nvme\d+$")
 _SIGNS = (("/ata", "ata"), ("/end_device-", "sas"), ("/usb", "usb"), ("/virtio", "virtio"))
 
 
-def hung_on(draft: Draft, folder: str) -> tuple[tuple[Key, ...], Facts]:
+def hung_on(draft: _TopologyDraft, folder: str) -> tuple[tuple[Key, ...], Facts]:
     """What the disk whose folder this is hangs on; where that is no adapter that has a name of
     its own (virtio), its interrupts and the facts of its PCI function."""
     controller = basename(folder.rpartition("/")[0])
@@ -457,7 +462,7 @@ def hung_on(draft: Draft, folder: str) -> tuple[tuple[Key, ...], Facts]:
     return metal(draft, folder)
 
 
-def _port(draft: Draft, folder: str) -> Key:
+def _port(draft: _TopologyDraft, folder: str) -> Key:
     """What is between the SCSI disk and its host: a remote port, a session, or nothing."""
     rport, session = _RPORT.search(folder), _SESSION.search(folder)
     if rport:
@@ -472,14 +477,14 @@ def _port(draft: Draft, folder: str) -> Key:
     return _host(draft, folder)
 
 
-def _host(draft: Draft, folder: str) -> Key:
+def _host(draft: _TopologyDraft, folder: str) -> Key:
     """The last host in the path: a virtual Fibre Channel port is a host below a host."""
     last = [*_HOST.finditer(f"{folder}/")][-1]
     place = folder[: last.end()]
     return draft.node("scsi-host", last[1], lambda: _scsi_host(draft, last[1], place))
 
 
-def _scsi_host(draft: Draft, name: str, place: str) -> Grown:
+def _scsi_host(draft: _TopologyDraft, name: str, place: str) -> Grown:
     read = draft.seen.text
     irqs, facts = metal(draft, place)
     own = read(f"/sys/class/scsi_host/{name}/proc_name")
@@ -493,14 +498,14 @@ def _scsi_host(draft: Draft, name: str, place: str) -> Grown:
     )
 
 
-def _remote_port(draft: Draft, name: str, place: str) -> Grown:
+def _remote_port(draft: _TopologyDraft, name: str, place: str) -> Grown:
     folder = f"/sys/class/fc_remote_ports/{name}"
     read = draft.seen.text
     about = (("state", read(f"{folder}/port_state")), ("wwpn", read(f"{folder}/port_name")))
     return (_host(draft, place),), about
 
 
-def _session(draft: Draft, number: str, folder: str) -> Grown:
+def _session(draft: _TopologyDraft, number: str, folder: str) -> Grown:
     read = draft.seen.text
     session = f"/sys/class/iscsi_session/session{number}"
     connection = f"/sys/class/iscsi_connection/connection{number}:0"
@@ -518,7 +523,7 @@ def _session(draft: Draft, number: str, folder: str) -> Grown:
     return (host, *nics), about
 
 
-def _nvme(draft: Draft, place: str) -> Grown:
+def _nvme(draft: _TopologyDraft, place: str) -> Grown:
     read = draft.seen.text
     irqs, facts = metal(draft, place)
     address = dict(
@@ -569,7 +574,7 @@ def function_of(folder: str) -> str:
     return folder[: last.end()] if last else ""
 
 
-def metal(draft: Draft, folder: str) -> tuple[tuple[Key, ...], Facts]:
+def metal(draft: _TopologyDraft, folder: str) -> tuple[tuple[Key, ...], Facts]:
     """Interrupts and facts of what serves the device whose folder in /sys this is."""
     place = function_of(folder)
     numbers = _of_function(draft, place) if place else ()
@@ -580,7 +585,7 @@ def metal(draft: Draft, folder: str) -> tuple[tuple[Key, ...], Facts]:
     return irqs, (*facts, ("irqs", ranges(numbers)))
 
 
-def _of_function(draft: Draft, place: str) -> tuple[str, ...]:
+def _of_function(draft: _TopologyDraft, place: str) -> tuple[str, ...]:
     vectors = draft.seen.names(f"{place}/msi_irqs")
     legacy = draft.seen.text(f"{place}/irq")
     if vectors:
@@ -588,7 +593,7 @@ def _of_function(draft: Draft, place: str) -> tuple[str, ...]:
     return (legacy,) if legacy not in ("", "0") else ()
 
 
-def _of_virtio(draft: Draft, folder: str) -> tuple[str, ...]:
+def _of_virtio(draft: _TopologyDraft, folder: str) -> tuple[str, ...]:
     """virtio without PCI has one interrupt, under the name of the device (virtio_mmio.c)."""
     found = _VIRTIO.search(folder)
     if not found:
@@ -620,7 +625,7 @@ def _action(words: list[str]) -> str:
     return " ".join(name[1:] if name and name[0] in _TRIGGER else name)
 
 
-def _facts(draft: Draft, place: str) -> Facts:
+def _facts(draft: _TopologyDraft, place: str) -> Facts:
     seen = draft.seen
     numa = seen.text(f"{place}/numa_node")
     upstream = function_of(place.rpartition("/")[0])
@@ -650,7 +655,7 @@ def _slots(lines: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def _link(draft: Draft, place: str) -> tuple[str, str]:
+def _link(draft: _TopologyDraft, place: str) -> tuple[str, str]:
     """How the link runs and how it could; '' where the kernel does not know (``Unknown``, 0)."""
     read = draft.seen.text
     now = _lanes(read(f"{place}/current_link_speed"), read(f"{place}/current_link_width"))
@@ -699,7 +704,7 @@ _NO_METAL = "/sys/devices/virtual/net"
 _LOWER = ("find", _NO_METAL, "-mindepth", "2", "-maxdepth", "2", "-name", "lower_*")
 
 
-def towards(draft: Draft, address: str) -> tuple[Key, ...]:
+def towards(draft: _TopologyDraft, address: str) -> tuple[Key, ...]:
     """The interface of the route to an address; none where there is no route, or no address."""
     try:
         ipaddress.ip_address(address)
@@ -710,17 +715,17 @@ def towards(draft: Draft, address: str) -> tuple[Key, ...]:
     return (interface(draft, found[1]),) if found else ()
 
 
-def known(draft: Draft, name: str) -> bool:
+def known(draft: _TopologyDraft, name: str) -> bool:
     """Is there an interface of this name?"""
     return name in draft.seen.links("/sys/class/net")
 
 
-def interface(draft: Draft, name: str) -> Key:
+def interface(draft: _TopologyDraft, name: str) -> Key:
     """An interface and all that it is built on: members of a bond, the parent of a VLAN."""
     return draft.node("nic", name, lambda: _grow(draft, name))
 
 
-def _grow(draft: Draft, name: str) -> Grown:
+def _grow(draft: _TopologyDraft, name: str) -> Grown:
     folder = draft.seen.links("/sys/class/net").get(name, f"/sys/class/net/{name}")
     lower = tuple(interface(draft, each) for each in _below(draft, name))
     queues = () if lower else _queues(draft, name, folder)
@@ -735,14 +740,14 @@ def _grow(draft: Draft, name: str) -> Grown:
     return (*lower, *queues, *irqs), about
 
 
-def _below(draft: Draft, name: str) -> list[str]:
+def _below(draft: _TopologyDraft, name: str) -> list[str]:
     """Bonds, VLANs and bridges are virtual, so one search finds what all of them lie on."""
     beginning = f"{_NO_METAL}/{name}/lower_"
     found = [line for line in draft.seen.said(*_LOWER) if line.startswith(beginning)]
     return sorted(basename(line).removeprefix("lower_") for line in found)
 
 
-def _queues(draft: Draft, name: str, folder: str) -> tuple[Key, ...]:
+def _queues(draft: _TopologyDraft, name: str, folder: str) -> tuple[Key, ...]:
     found = draft.seen.names(f"{folder}/queues")
     ordered = sorted(found, key=lambda each: (each[:2], int(each.rpartition("-")[2])))
     return tuple(

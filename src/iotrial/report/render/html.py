@@ -21,21 +21,21 @@ import iotrial
 from iotrial.report import drawing
 from iotrial.report.blocks import (
     Block,
+    BulletList,
     Callout,
+    Collapsible,
     Column,
     Contents,
     Document,
     Figure,
     Figures,
-    Fold,
-    Group,
     Heading,
-    Items,
     Picture,
     Piece,
-    Pre,
-    Ready,
+    PrebuiltMarkup,
+    Preformatted,
     Row,
+    RowGroup,
     Section,
     Table,
     Text,
@@ -139,18 +139,18 @@ def _(block: Text) -> Markup:
 
 
 @_block.register
-def _(block: Items) -> Markup:
+def _(block: BulletList) -> Markup:
     items = (Markup("<li>{}</li>\n").format(_words(each)) for each in block.items)
     return Markup("<ul>\n{}</ul>").format(Markup("").join(items))
 
 
 @_block.register
-def _(block: Pre) -> Markup:
+def _(block: Preformatted) -> Markup:
     return Markup("<pre{}>{}</pre>").format(_looking(block.look), block.text)
 
 
 @_block.register
-def _(block: Fold) -> Markup:
+def _(block: Collapsible) -> Markup:
     return Markup("<details{}><summary>{}</summary>\n{}\n</details>").format(
         Markup(" open") if block.open else _NOTHING, _words(block.summary), _blocks(block.blocks)
     )
@@ -174,7 +174,7 @@ def _(block: Contents) -> Markup:
 
 
 @_block.register
-def _(block: Ready) -> Markup:
+def _(block: PrebuiltMarkup) -> Markup:
     return block.markup
 
 
@@ -246,7 +246,7 @@ def _bodies(block: Table, width: int) -> Iterator[Markup]:
         return
     look, rows = _NOTHING, list[Markup]()
     for row in block.rows:
-        if isinstance(row, Group):
+        if isinstance(row, RowGroup):
             if rows:
                 yield _body(look, rows)
             look, rows = Markup(' class="group"'), []

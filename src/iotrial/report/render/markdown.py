@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 
 from iotrial.report.blocks import (
     Block,
+    BulletList,
     Callout,
+    Collapsible,
     Contents,
     Document,
     Figures,
-    Fold,
-    Group,
     Heading,
-    Items,
     Picture,
     Piece,
-    Pre,
-    Ready,
+    PrebuiltMarkup,
+    Preformatted,
+    RowGroup,
     Section,
     Table,
     Text,
@@ -71,7 +71,7 @@ def _rendered(blocks: Sequence[Block]) -> Iterator[list[str]]:
                 yield from _rendered((*heading, *block.blocks))
             case Figures():
                 yield from _rendered(block.beside)
-            case Fold() | Contents() | Ready():
+            case Collapsible() | Contents() | PrebuiltMarkup():
                 pass
             case _:
                 yield _lines_of(block)
@@ -96,12 +96,12 @@ def _(block: Text) -> list[str]:
 
 
 @_lines_of.register
-def _(block: Items) -> list[str]:
+def _(block: BulletList) -> list[str]:
     return [f"- {_words(each)}" for each in block.items]
 
 
 @_lines_of.register
-def _(block: Pre) -> list[str]:
+def _(block: Preformatted) -> list[str]:
     return [f"    {line}" for line in block.text.splitlines()]
 
 
@@ -152,7 +152,7 @@ def _(block: Table) -> list[str]:
         [marks.get(column.look, "---") for column in block.head],
     ]
     for row in block.rows:
-        if isinstance(row, Group):
+        if isinstance(row, RowGroup):
             said = _words(row.words)
             lines.append([f"**{said}**", *[""] * (len(block.head) - 1)])
         else:

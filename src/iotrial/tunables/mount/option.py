@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from iotrial.errors import UsageError
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables.mount.script import AGAIN, LOOK, SET, unescaped
 
@@ -54,12 +54,12 @@ def row(  # noqa: PLR0913 (a row of a table)
     known = ",".join(family or (name,))
     domain = Domain(choices, low=low, words=words_too, rule=_form, aliases=aliases)
 
-    def how(device: str, value: str) -> tuple[Act, ...]:
+    def how(device: str, value: str) -> tuple[Change, ...]:
         if why := _form(value):
             raise UsageError(f"mount.{name}: {why}", advice="Write one value, as findmnt shows it.")
         new, remount, shown = words(value)
         argv = ("sh", "-c", SET, "iotrial-mount", device, known, new, remount, shown)
-        return (Act("run", argv=argv),)
+        return (Change("run", argv=argv),)
 
     return Tunable(
         f"mount.{name}",
@@ -120,10 +120,10 @@ def number(name: str, summary: str, *, low: int = 0, **more: Any) -> Tunable:  #
 
 
 def mounted() -> Tunable:
-    def back(device: str, value: str) -> tuple[Act, ...]:
+    def back(device: str, value: str) -> tuple[Change, ...]:
         source, kind, propagation, options = value.split(" ", 3)
         former = (unescaped(source), kind, propagation, unescaped(options))
-        return (Act("run", argv=("sh", "-c", AGAIN, "iotrial-mount-back", device, *former)),)
+        return (Change("run", argv=("sh", "-c", AGAIN, "iotrial-mount-back", device, *former)),)
 
     return Tunable(
         "mount.mounted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iotrial.model.step import Act
+from iotrial.model.step import Change
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables.net.listing import LINK, LOCAL, VETH, between, row
 from iotrial.tunables.net.offload import OFFLOADS
@@ -36,15 +36,15 @@ def disciplines(raw: bytes) -> Domain:
     return Domain(choices=KINDS)
 
 
-def _discipline(device: str, kind: str) -> tuple[Act, ...]:
+def _discipline(device: str, kind: str) -> tuple[Change, ...]:
     if kind in ("noqueue", "mq"):
         return _undisciplined(device, kind)
-    return (Act("run", argv=("tc", "qdisc", "replace", "dev", device, "root", kind)),)
+    return (Change("run", argv=("tc", "qdisc", "replace", "dev", device, "root", kind)),)
 
 
-def _undisciplined(device: str, _former: str) -> tuple[Act, ...]:
+def _undisciplined(device: str, _former: str) -> tuple[Change, ...]:
     """What was there before is what the kernel attaches by itself."""
-    return (Act("run", argv=("tc", "qdisc", "del", "dev", device, "root")),)
+    return (Change("run", argv=("tc", "qdisc", "del", "dev", device, "root")),)
 
 
 def _sysfs(name: str) -> str:

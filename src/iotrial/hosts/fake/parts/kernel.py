@@ -15,7 +15,14 @@ from functools import partial
 
 from iotrial.hosts.fake.commands import COMMANDS
 from iotrial.hosts.fake.disk import refuse, unsigned, whole
-from iotrial.hosts.fake.machine import Control, Lasting, Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    ControlFile,
+    FakeMachine,
+    FakeProgram,
+    MachinePart,
+    StaticFiles,
+)
 from iotrial.hosts.fake.proc import CPUS
 
 CPU_ROOT = "/sys/devices/system/cpu"
@@ -28,7 +35,7 @@ _UINT = 2**32 - 1
 
 
 @dataclass
-class Core:
+class CpuCore:
     """One CPU.  ``low`` and ``high`` are requests; ``preference`` is the one for powersave."""
 
     governor: str = "powersave"
@@ -39,7 +46,7 @@ class Core:
     disabled: list[int] = field(default_factory=lambda: [0] * STATES)
 
 
-class Cpus(Part):
+class Cpus(MachinePart):
     """All CPUs, as after a boot: frequencies as intel_pstate with HWP keeps them, and boost
     besides.
 
@@ -55,37 +62,37 @@ class Cpus(Part):
     below = (CPU_ROOT,)
 
     def __init__(self) -> None:
-        self.cores = {f"cpu{number}": Core() for number in range(CPUS)}
+        self.cores = {f"cpu{number}": CpuCore() for number in range(CPUS)}
         self.no_turbo = "0"
         self.boost = "1"
         self.siblings = "on"
         self.latency = "unset"
-        self._known: dict[str, Control] = {}
+        self._known: dict[str, ControlFile] = {}
 
-    def online(self) -> dict[str, Core]:
+    def online(self) -> dict[str, CpuCore]:
         cores = list(self.cores.items())
         return dict(cores if self.siblings == "on" else cores[: CPUS // 2])
 
-    def limits(self, core: Core) -> tuple[int, int]:
+    def limits(self, core: CpuCore) -> tuple[int, int]:
         """Lowest and highest frequency that are in force."""
         cap = TURBO if self.no_turbo == "0" and self.boost == "1" else NOMINAL
         high = max(LEAST, min(core.high, cap))
         return min(max(core.low, LEAST), high), high
 
-    def controls(self) -> dict[str, Control]:
+    def controls(self) -> dict[str, ControlFile]:
         """Made anew only after a change: every file that is looked for anywhere asks."""
         if not self._known:
             self._known = self._made()
         return self._known
 
-    def _file(self, value: str, do: Callable[[str], None]) -> Control:
+    def _file(self, value: str, do: Callable[[str], None]) -> ControlFile:
         def take(text: str) -> None:
             do(text)
             self._known = {}
 
-        return Control(value, take)
+        return ControlFile(value, take)
 
-    def _made(self) -> dict[str, Control]:
+    def _made(self) -> dict[str, ControlFile]:
         files = {
             f"{CPU_ROOT}/intel_pstate/no_turbo": self._file(self.no_turbo, self._set_no_turbo),
             f"{CPU_ROOT}/cpufreq/boost": self._file(self.boost, self._set_boost),
@@ -102,11 +109,11 @@ class Cpus(Part):
                 )
         return files
 
-    def _frequency(self, folder: str, core: Core) -> dict[str, Control]:
+    def _frequency(self, folder: str, core: CpuCore) -> dict[str, ControlFile]:
         low, high = self.limits(core)
         shown = "performance" if core.governor == "performance" else core.preference
         return {
-            f"{folder}/scaling_available_governors": Control(" ".join(GOVERNORS)),
+            f"{folder}/scaling_available_governors": ControlFile(" ".join(GOVERNORS)),
             f"{folder}/scaling_governor": self._file(core.governor, partial(_set_governor, core)),
             f"{folder}/energy_performance_preference": self._file(
                 shown, partial(_set_preference, core)
@@ -132,19 +139,21 @@ class Cpus(Part):
             raise refuse(errno.EINVAL)
         self.siblings = text.strip()
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "iotrial-latency-seen": Program(lambda *_: Said(0, f"{self.latency}\n"), changes=False),
-            "iotrial-latency": Program(lambda _m, words, _s: self._hold(words), changes=True),
+            "iotrial-latency-seen": FakeProgram(
+                lambda *_: CommandOutput(0, f"{self.latency}\n"), changes=False
+            ),
+            "iotrial-latency": FakeProgram(lambda _m, words, _s: self._hold(words), changes=True),
         }
 
-    def _hold(self, words: Sequence[str]) -> Said:
+    def _hold(self, words: Sequence[str]) -> CommandOutput:
         """``-c SCRIPT NAME PIDFILE VALUE HOLDER``."""
         value = words[4]
         if value != "unset" and not value.isdigit():
-            return Said(1, "", f"{value}: Invalid argument\n")
+            return CommandOutput(1, "", f"{value}: Invalid argument\n")
         self.latency = value if value == "unset" else str(int(value))
-        return Said()
+        return CommandOutput()
 
     def settings(self) -> Mapping[str, str]:
         """What our holder asks for.  Not what nobody can read: the preference that the governor
@@ -160,13 +169,13 @@ def _scanned(text: str) -> int:
     return int(found[1])
 
 
-def _set_governor(core: Core, text: str) -> None:
+def _set_governor(core: CpuCore, text: str) -> None:
     if text.strip() not in GOVERNORS:
         raise refuse(errno.EINVAL)
     core.governor = text.strip()
 
 
-def _set_preference(core: Core, text: str) -> None:
+def _set_preference(core: CpuCore, text: str) -> None:
     wanted = text.strip()
     if wanted not in PREFERENCES:
         raise refuse(errno.EINVAL)
@@ -177,15 +186,15 @@ def _set_preference(core: Core, text: str) -> None:
     core.preference = "balance_performance" if wanted == "default" else wanted
 
 
-def _set_low(core: Core, text: str) -> None:
+def _set_low(core: CpuCore, text: str) -> None:
     core.low = _scanned(text)
 
 
-def _set_high(core: Core, text: str) -> None:
+def _set_high(core: CpuCore, text: str) -> None:
     core.high = _scanned(text)
 
 
-def _disable(core: Core, state: int, text: str) -> None:
+def _disable(core: CpuCore, state: int, text: str) -> None:
     """kstrtouint(text, 0): 0x for hexadecimal, a leading 0 for octal."""
     found = re.fullmatch(r"\+?(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)\n?", text)
     if not found:
@@ -197,7 +206,7 @@ def _disable(core: Core, state: int, text: str) -> None:
     core.disabled[state] = int(number != 0)
 
 
-def _set_latency(core: Core, text: str) -> None:
+def _set_latency(core: CpuCore, text: str) -> None:
     """pm_qos_resume_latency_us_store()."""
     if text.strip() == "n/a":
         core.latency = "n/a"
@@ -246,7 +255,7 @@ def _mask(cpus: str) -> str:
     return f"{bits:x}"
 
 
-class Interrupts(Part):
+class Interrupts(MachinePart):
     """Affinities, as after a boot: three interrupts that can be moved, and one that the kernel
     spreads itself (kernel/irq/proc.c).
     """
@@ -256,13 +265,13 @@ class Interrupts(Part):
 
     def __init__(self) -> None:
         files = {
-            f"/proc/irq/{number}/smp_affinity_list": Control(cpus, _taker(number))
+            f"/proc/irq/{number}/smp_affinity_list": ControlFile(cpus, _taker(number))
             for number, cpus in IRQ_START.items()
         }
-        files["/proc/irq/default_smp_affinity"] = Control(_mask(f"0-{CPUS - 1}"))
-        self._controls = Lasting(files)
+        files["/proc/irq/default_smp_affinity"] = ControlFile(_mask(f"0-{CPUS - 1}"))
+        self._controls = StaticFiles(files)
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         return self._controls
 
 
@@ -291,7 +300,7 @@ def brackets(choices: tuple[str, ...], chosen: str) -> str:
     return " ".join(f"[{each}]" if each == chosen else each for each in choices)
 
 
-class Memory(Part):
+class Memory(MachinePart):
     """Huge pages, page merging and a compressed disk: ``chosen`` and ``numbers`` by file."""
 
     name = "mm"
@@ -301,14 +310,14 @@ class Memory(Part):
         self.chosen = dict.fromkeys(CHOICES, "madvise")
         self.numbers = {file: most % 2 for file, most in _NUMBERS.items()}
 
-    def controls(self) -> dict[str, Control]:
+    def controls(self) -> dict[str, ControlFile]:
         return {
             **{
-                file: Control(brackets(names, self.chosen[file]), partial(self._choose, file))
+                file: ControlFile(brackets(names, self.chosen[file]), partial(self._choose, file))
                 for file, names in CHOICES.items()
             },
             **{
-                file: Control(str(value), partial(self._set, file))
+                file: ControlFile(str(value), partial(self._set, file))
                 for file, value in self.numbers.items()
             },
         }
@@ -369,7 +378,7 @@ _PARAMETERS: dict[str, tuple[str, Callable[[str], str] | None]] = {
 }
 
 
-class Modules(Part):
+class Modules(MachinePart):
     """Parameters of modules, as kernel/params.c keeps them: ``values`` by name, as they read.
 
     ``fake_hba`` has one of each kind: a number, a switch, a text, a list of choices, one that is
@@ -382,9 +391,9 @@ class Modules(Part):
     def __init__(self) -> None:
         self.values = {name: value for name, (value, _) in _PARAMETERS.items()}
 
-    def controls(self) -> dict[str, Control]:
-        return {_LOOPS: Control("128", None)} | {
-            f"{HBA}/{name}": Control(self.values[name], self._writer(name, taken))
+    def controls(self) -> dict[str, ControlFile]:
+        return {_LOOPS: ControlFile("128", None)} | {
+            f"{HBA}/{name}": ControlFile(self.values[name], self._writer(name, taken))
             for name, (_, taken) in _PARAMETERS.items()
         }
 
@@ -408,7 +417,7 @@ MAXIMA = ("rbps", "wbps", "riops", "wiops")
 _U32, _U64 = 2**32, 2**64
 
 
-class Groups(Part):
+class ControlGroups(MachinePart):
     """Control groups: blkio of v1 and io of v2, one group that may be made in each.
 
     No kernel offers both controllers; this one does, so that every row can be tried.  v1 is as
@@ -429,26 +438,28 @@ class Groups(Part):
         self.weight = 100
         self.io = False
 
-    def controls(self) -> dict[str, Control]:
+    def controls(self) -> dict[str, ControlFile]:
         files = {
-            f"{V1}/cgroup.procs": Control("1", lambda _text: None),
-            f"{V1}/blkio.throttle.read_iops_device": Control(""),
-            f"{V2}/cgroup.controllers": Control("cpu io memory"),
-            f"{V2}/cgroup.subtree_control": Control("io" if self.io else "", self._control),
+            f"{V1}/cgroup.procs": ControlFile("1", lambda _text: None),
+            f"{V1}/blkio.throttle.read_iops_device": ControlFile(""),
+            f"{V2}/cgroup.controllers": ControlFile("cpu io memory"),
+            f"{V2}/cgroup.subtree_control": ControlFile("io" if self.io else "", self._control),
         }
         if V1 in self.made:
-            files[f"{V1}/{GROUP}/cgroup.procs"] = Control("", lambda _text: None)
+            files[f"{V1}/{GROUP}/cgroup.procs"] = ControlFile("", lambda _text: None)
             for name, limits in self.v1.items():
-                files[f"{V1}/{GROUP}/blkio.throttle.{name}_device"] = Control(
+                files[f"{V1}/{GROUP}/blkio.throttle.{name}_device"] = ControlFile(
                     "\n".join(f"{device} {value}" for device, value in limits.items()),
                     self._throttler(name),
                 )
         if V2 in self.made:
-            files[f"{V2}/{GROUP}/cgroup.procs"] = Control("", lambda _text: None)
+            files[f"{V2}/{GROUP}/cgroup.procs"] = ControlFile("", lambda _text: None)
         if V2 in self.made and self.io:
-            files[f"{V2}/{GROUP}/io.max"] = Control(self._maxima(), self._set_max)
-            files[f"{V2}/{GROUP}/io.weight"] = Control(f"default {self.weight}", self._set_weight)
-            files[f"{V2}/{GROUP}/io.latency"] = Control(
+            files[f"{V2}/{GROUP}/io.max"] = ControlFile(self._maxima(), self._set_max)
+            files[f"{V2}/{GROUP}/io.weight"] = ControlFile(
+                f"default {self.weight}", self._set_weight
+            )
+            files[f"{V2}/{GROUP}/io.latency"] = ControlFile(
                 "\n".join(f"{device} target={value}" for device, value in self.latency.items()),
                 self._set_latency,
             )
@@ -515,40 +526,44 @@ class Groups(Part):
 
     # -- making and removing the group ------------------------------------------------------
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "iotrial-join": Program(lambda *_: Said(), changes=True),
-            "mkdir": Program(self._mkdir, changes=True),
-            "rmdir": Program(self._rmdir, changes=True),
-            "iotrial-controller": Program(
-                lambda *_: Said(0, "on\n" if self.io else "off\n"), changes=False
+            "iotrial-join": FakeProgram(lambda *_: CommandOutput(), changes=True),
+            "mkdir": FakeProgram(self._mkdir, changes=True),
+            "rmdir": FakeProgram(self._rmdir, changes=True),
+            "iotrial-controller": FakeProgram(
+                lambda *_: CommandOutput(0, "on\n" if self.io else "off\n"), changes=False
             ),
         }
 
-    def _mkdir(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+    def _mkdir(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
         root = self._root(words)
         if not root:
             return _ordinary("mkdir", machine, words, stdin)
         if root in self.made:
-            return Said(1, "", f"mkdir: cannot create directory '{words[-1]}': File exists\n")
+            return CommandOutput(
+                1, "", f"mkdir: cannot create directory '{words[-1]}': File exists\n"
+            )
         self.made.add(root)
-        return Said()
+        return CommandOutput()
 
-    def _rmdir(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+    def _rmdir(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
         root = self._root(words)
         if not root:
             return _ordinary("rmdir", machine, words, stdin)
         if root not in self.made:
             why = "No such file or directory"
-            return Said(1, "", f"rmdir: failed to remove '{words[-1]}': {why}\n")
+            return CommandOutput(1, "", f"rmdir: failed to remove '{words[-1]}': {why}\n")
         if any(words[-1] in task.argv for task in machine.tasks.values()):
-            return Said(1, "", f"rmdir: failed to remove '{words[-1]}': Device or resource busy\n")
+            return CommandOutput(
+                1, "", f"rmdir: failed to remove '{words[-1]}': Device or resource busy\n"
+            )
         self.made.discard(root)
         if root == V1:
             self.v1 = {name: {} for name in LIMITS}
         else:
             self.v2, self.latency, self.weight = {}, {}, 100
-        return Said()
+        return CommandOutput()
 
     @staticmethod
     def _root(words: Sequence[str]) -> str:
@@ -559,5 +574,5 @@ class Groups(Part):
         return {"groups": " ".join(sorted(self.made))}
 
 
-def _ordinary(name: str, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+def _ordinary(name: str, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
     return COMMANDS[name].command(machine, words, stdin)

@@ -9,13 +9,20 @@ from pathlib import PurePosixPath
 from typing import Self
 
 from iotrial.hosts.fake.commands import COMMANDS, of_script, ran
-from iotrial.hosts.fake.machine import Control, File, Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    ControlFile,
+    FakeFile,
+    FakeMachine,
+    FakeProgram,
+    MachinePart,
+)
 
 _MIB = 2**20
 _RATE = 500e6  # bytes per second, of dd
 
 
-class Upkeep(Part):
+class CachePrograms(MachinePart):
     """The page cache, and the programs that chores are done with.
 
     ``cached`` are the paths whose beginning is in memory; ``locked`` those that stay there whatever
@@ -30,40 +37,44 @@ class Upkeep(Part):
         self.locked: set[str] = set()
         self.done: list[str] = []
 
-    def controls(self) -> Mapping[str, Control]:
-        return {"/proc/sys/vm/drop_caches": Control("0", self._drop)}
+    def controls(self) -> Mapping[str, ControlFile]:
+        return {"/proc/sys/vm/drop_caches": ControlFile("0", self._drop)}
 
     def _drop(self, _text: str) -> None:
         self.cached &= self.locked
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "blkdiscard": Program(self._discard, changes=True),
-            "dd": Program(self._dd, changes=COMMANDS["dd"].changes),
-            "fincore": Program(self._fincore, changes=False),
-            "find": Program(_find, changes=False),
-            "fstrim": Program(self._discard, changes=True),
-            "iotrial-cleanup": Program(_cleanup, changes=True),
-            "iotrial-limited": Program(_limited, changes=False),
-            "iotrial-write": Program(self._write, changes=True),
+            "blkdiscard": FakeProgram(self._discard, changes=True),
+            "dd": FakeProgram(self._dd, changes=COMMANDS["dd"].changes),
+            "fincore": FakeProgram(self._fincore, changes=False),
+            "find": FakeProgram(_find, changes=False),
+            "fstrim": FakeProgram(self._discard, changes=True),
+            "iotrial-cleanup": FakeProgram(_cleanup, changes=True),
+            "iotrial-limited": FakeProgram(_limited, changes=False),
+            "iotrial-write": FakeProgram(self._write, changes=True),
         }
 
-    def _discard(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    def _discard(
+        self, machine: FakeMachine, arguments: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         if not machine.kind(arguments[-1]):
-            return Said(1, "", f"{arguments[-1]}: No such file or directory\n")
+            return CommandOutput(1, "", f"{arguments[-1]}: No such file or directory\n")
         self.done.append(f"trim {arguments[-1]}")
-        return Said()
+        return CommandOutput()
 
-    def _write(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    def _write(
+        self, machine: FakeMachine, arguments: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         path, _, left, *_ = of_script(arguments)
         size = int(left) * _MIB
         if not machine.real(path).startswith("/dev/"):
             machine.put(path, b"", mode=0o644, size=size).durable = True
         self.done.append(f"write {size} to {path}")
         machine.pass_time(size / _RATE)
-        return Said()
+        return CommandOutput()
 
-    def _dd(self, machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+    def _dd(self, machine: FakeMachine, arguments: Sequence[str], stdin: bytes) -> CommandOutput:
         """Reading the first MiB of something; all else as always."""
         given = dict(word.split("=", 1) for word in arguments if "=" in word)
         if given.get("of") != "/dev/null" or given.get("count") != "1":
@@ -76,21 +87,23 @@ class Upkeep(Part):
             block.moved[1] += size // 512
         if given.get("iflag") != "direct":
             self.cached.add(path)
-        return Said(0, "", f"{size} bytes copied\n")
+        return CommandOutput(0, "", f"{size} bytes copied\n")
 
-    def _fincore(self, machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+    def _fincore(
+        self, machine: FakeMachine, arguments: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         if "--version" in arguments:
-            return Said(0, "fincore from util-linux 2.38.1\n")
+            return CommandOutput(0, "fincore from util-linux 2.38.1\n")
         rows = ""
         for path in map(machine.real, arguments[list(arguments).index("RES,SIZE") + 1 :]):
             size = machine.files[path].length
             rows += f"{min(size, _MIB) if path in self.cached else 0} {size}\n"
-        return Said(0, rows)
+        return CommandOutput(0, rows)
 
 
-def _find(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
+def _find(machine: FakeMachine, arguments: Sequence[str], _stdin: bytes) -> CommandOutput:
     if "--version" in arguments:
-        return Said(0, "find (GNU findutils) 4.9.0\n")
+        return CommandOutput(0, "find (GNU findutils) 4.9.0\n")
     below = machine.real(arguments[0]).rstrip("/") + "/"
     but = arguments[arguments.index("!") + 2] if "!" in arguments else ""
     found = [
@@ -98,31 +111,31 @@ def _find(machine: Machine, arguments: Sequence[str], _stdin: bytes) -> Said:
         for name, file in machine.files.items()
         if name.startswith(below) and file.length and PurePosixPath(name).name != but
     ]
-    return Said(0, "".join(f"{name}\0" for name in sorted(found)))
+    return CommandOutput(0, "".join(f"{name}\0" for name in sorted(found)))
 
 
-def _limited(machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+def _limited(machine: FakeMachine, arguments: Sequence[str], stdin: bytes) -> CommandOutput:
     most, *argv = of_script(arguments)
     said = ran(machine, argv, stdin)
     return said._replace(stdout=said.stdout[: int(most)])
 
 
-def _cleanup(machine: Machine, arguments: Sequence[str], stdin: bytes) -> Said:
+def _cleanup(machine: FakeMachine, arguments: Sequence[str], stdin: bytes) -> CommandOutput:
     due, *argv = of_script(arguments)
     if not machine.kind(due):
-        return Said()
+        return CommandOutput()
     said = ran(machine, argv, stdin)
     if not said.exit:
         del machine.files[machine.real(due)]
     return said
 
 
-Hidden = tuple[dict[str, File], dict[str, int]]
+Hidden = tuple[dict[str, FakeFile], dict[str, int]]
 
 EXT4, NFS = "/mnt/fake-ext4", "/mnt/fake-nfs"
 _NEGOTIATED = ("addr", "clientaddr", "mountaddr", "namlen", "seclabel")
 _BUSY = "target is busy."
-_REFUSED = Said(32, "", "mount: wrong fs type, bad option, bad superblock\n")
+_REFUSED = CommandOutput(32, "", "mount: wrong fs type, bad option, bad superblock\n")
 
 _FLAGS = {
     **dict.fromkeys(("relatime", "noatime", "strictatime"), "atime"),
@@ -177,7 +190,7 @@ _REMOUNTED = {
 
 
 @dataclass
-class Mounted:
+class MountPoint:
     """What is mounted at one point; ``options`` maps a setting to its word."""
 
     source: str
@@ -207,7 +220,7 @@ class FileSystem:
 
 
 @dataclass
-class Mounts(Part):
+class Mounts(MachinePart):
     """An ext4 and an NFS file system, and what a study mounts itself.
 
     ext4 takes, shows and hides options as 6.18 does
@@ -222,7 +235,7 @@ class Mounts(Part):
 
     name = "mount"
 
-    mounted: dict[str, Mounted] = field(default_factory=dict)
+    mounted: dict[str, MountPoint] = field(default_factory=dict)
     made: dict[str, FileSystem] = field(default_factory=dict)
     busy: set[str] = field(default_factory=set)
     hidden: dict[str, Hidden] = field(default_factory=dict)
@@ -240,49 +253,51 @@ class Mounts(Part):
             for point, each in self.mounted.items()
         }
 
-    def mounts(self, machine: Machine) -> list[tuple[str, str, str, str]]:
-        """As :meth:`Machine.mounts`."""
+    def mounts(self, machine: FakeMachine) -> list[tuple[str, str, str, str]]:
+        """As :meth:`FakeMachine.mounts`."""
         return [
             (_devno(machine, each), point, each.kind, each.source)
             for point, each in self.mounted.items()
         ]
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "blkid": Program(self._blkid, changes=False),
-            "findmnt": Program(self._findmnt, changes=False),
-            "mount": Program(self._mount, changes=True),
-            "umount": Program(self._umount, changes=True),
-            "mkfs.ext2": Program(partial(self._mkfs, "ext2"), changes=True),
-            "mkfs.ext4": Program(partial(self._mkfs, "ext4"), changes=True),
-            "iotrial-remove": Program(self._remove, changes=True),
-            "iotrial-wipe": Program(self._wipe, changes=True),
-            "iotrial-mounted": Program(self._look, changes=False),
-            "iotrial-mount": Program(self._set, changes=True, torn=self._unmounted),
-            "iotrial-mount-back": Program(self._back, changes=True, torn=self._unmounted),
-            "iotrial-bdi": Program(self._bdi, changes=lambda words: len(of_script(words)) > 1),
+            "blkid": FakeProgram(self._blkid, changes=False),
+            "findmnt": FakeProgram(self._findmnt, changes=False),
+            "mount": FakeProgram(self._mount, changes=True),
+            "umount": FakeProgram(self._umount, changes=True),
+            "mkfs.ext2": FakeProgram(partial(self._mkfs, "ext2"), changes=True),
+            "mkfs.ext4": FakeProgram(partial(self._mkfs, "ext4"), changes=True),
+            "iotrial-remove": FakeProgram(self._remove, changes=True),
+            "iotrial-wipe": FakeProgram(self._wipe, changes=True),
+            "iotrial-mounted": FakeProgram(self._look, changes=False),
+            "iotrial-mount": FakeProgram(self._set, changes=True, torn=self._unmounted),
+            "iotrial-mount-back": FakeProgram(self._back, changes=True, torn=self._unmounted),
+            "iotrial-bdi": FakeProgram(self._bdi, changes=lambda words: len(of_script(words)) > 1),
         }
 
-    def remember(self, former: Self, machine: Machine) -> None:
+    def remember(self, former: Self, machine: FakeMachine) -> None:
         """File systems on disks, and what is on them."""
         self.made = {node: made for node, made in former.made.items() if not made.backing}
         self.hidden = former.hidden
         for point in former.mounted.keys() - self.mounted.keys():
             former.hide(machine, point)
 
-    def hide(self, machine: Machine, point: str) -> None:
+    def hide(self, machine: FakeMachine, point: str) -> None:
         """Whatever is below a mount point that goes is not there any more."""
         here, below = self.mounted[point], f"{point}/"
         files = {path: machine.files.pop(path) for path in _below(machine.files, below)}
         folders = {path: machine.folders.pop(path) for path in _below(machine.folders, below)}
-        if isinstance(memory := machine.parts["upkeep"], Upkeep):  # what it held goes with it
+        if isinstance(
+            memory := machine.parts["upkeep"], CachePrograms
+        ):  # what it held goes with it
             memory.cached -= set(_below(memory.cached, below)) - memory.locked
         self.hidden[here.source] = (
             {path.removeprefix(below): file for path, file in files.items()},
             {path.removeprefix(below): mode for path, mode in folders.items()},
         )
 
-    def show(self, machine: Machine, point: str) -> None:
+    def show(self, machine: FakeMachine, point: str) -> None:
         files, folders = self.hidden.pop(self.mounted[point].source, ({}, {}))
         machine.files |= {f"{point}/{name}": file for name, file in files.items()}
         machine.folders |= {f"{point}/{name}": mode for name, mode in folders.items()}
@@ -305,7 +320,7 @@ class Mounts(Part):
         if found.get("ac") == "noac":
             found["sync"] = "sync"
         self._numbers += 1
-        self.mounted[point] = Mounted(source, kind, start | found, self._numbers)
+        self.mounted[point] = MountPoint(source, kind, start | found, self._numbers)
         return True
 
     def remount(self, point: str, options: str) -> bool:
@@ -324,10 +339,10 @@ class Mounts(Part):
 
     # -- commands ---------------------------------------------------------------------------
 
-    def _findmnt(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _findmnt(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         here = self.mounted.get(words[-1])
         if here is None:
-            return Said(1)
+            return CommandOutput(1)
         columns = words[list(words).index("-o") + 1].split(",")
         told = {
             "SOURCE": here.source,
@@ -336,13 +351,13 @@ class Mounts(Part):
             "FS-OPTIONS": here.shown(),
             "PROPAGATION": here.propagation,
         }
-        return Said(0, " ".join(told[column] for column in columns) + "\n")
+        return CommandOutput(0, " ".join(told[column] for column in columns) + "\n")
 
-    def _mount(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _mount(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         said = {flag: words[list(words).index(flag) + 1] for flag in ("-t", "-o") if flag in words}
         *_, source, point = words
         if machine.kind(point) != "directory":
-            return Said(32, "", f"mount: {point}: mount point does not exist.\n")
+            return CommandOutput(32, "", f"mount: {point}: mount point does not exist.\n")
         made = self._made(machine, source)
         kind = {"nfs": "nfs4"}.get(said.get("-t", ""), said.get("-t", ""))
         if kind not in _KNOWN or (source.startswith("/dev/loop") and made is None):
@@ -350,63 +365,65 @@ class Mounts(Part):
         if not self.mount(point, source, kind, said.get("-o", "")):
             return _REFUSED
         self.show(machine, point)
-        return Said()
+        return CommandOutput()
 
-    def _umount(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _umount(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         point = words[-1]
         if point not in self.mounted:
-            return Said(32, "", f"umount: {point}: not mounted.\n")
+            return CommandOutput(32, "", f"umount: {point}: not mounted.\n")
         if point in self.busy:
-            return Said(32, "", f"umount: {point}: {_BUSY}\n")
+            return CommandOutput(32, "", f"umount: {point}: {_BUSY}\n")
         self.hide(machine, point)
         del self.mounted[point]
-        return Said()
+        return CommandOutput()
 
-    def _mkfs(self, kind: str, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _mkfs(
+        self, kind: str, machine: FakeMachine, words: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         node = words[-1]
         if machine.kind(node) != "block special file":
-            return Said(1, "", f"mkfs.{kind}: {node}: No such file or directory\n")
+            return CommandOutput(1, "", f"mkfs.{kind}: {node}: No such file or directory\n")
         uuid = words[list(words).index("-U") + 1] if "-U" in words else ""
         self.hidden.pop(node, None)
         self.made[node] = FileSystem(kind, uuid, _backing(machine, node))
-        return Said()
+        return CommandOutput()
 
-    def _made(self, machine: Machine, node: str) -> FileSystem | None:
+    def _made(self, machine: FakeMachine, node: str) -> FileSystem | None:
         found = self.made.get(node)
         return found if found and found.backing == _backing(machine, node) else None
 
-    def _blkid(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+    def _blkid(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
         found = self._made(machine, words[-1])
         if found is None:
             return COMMANDS["blkid"].command(machine, words, stdin)
         told = f"DEVNAME={words[-1]}\nUUID={found.uuid}\nTYPE={found.kind}\nUSAGE=filesystem\n"
-        return Said(0, told)
+        return CommandOutput(0, told)
 
-    def _remove(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+    def _remove(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
         at, *argv = of_script(words)
         said = ran(machine, argv, stdin)
-        return said if said.exit and machine.kind(at) else Said()
+        return said if said.exit and machine.kind(at) else CommandOutput()
 
-    def _wipe(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _wipe(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         node, uuid = of_script(words)
         found = self._made(machine, node)
         if found and found.uuid == uuid:
             del self.made[node]
-        return Said()
+        return CommandOutput()
 
     # -- scripts of ours, as iotrial.tunables.mount.script has them -------------------------
 
-    def _look(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _look(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         here = self.mounted.get(of_script(words)[0])
         if here is None:
-            return Said(1)
-        return Said(0, f"{here.source} {here.kind} {here.propagation} {here.lasting()}\n")
+            return CommandOutput(1)
+        return CommandOutput(0, f"{here.source} {here.kind} {here.propagation} {here.lasting()}\n")
 
-    def _set(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _set(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         point, names, new, live, shown = of_script(words)
         here = self.mounted.get(point)
         if here is None:
-            return Said(1, "", f"nothing is mounted on {point}: No such device\n")
+            return CommandOutput(1, "", f"nothing is mounted on {point}: No such device\n")
         family = names.split(",")
         former = here.lasting()
         others = [word for word in former.split(",") if word.partition("=")[0] not in family]
@@ -414,50 +431,52 @@ class Mounts(Part):
             self.remount(point, _full(",".join([*others, live])))
             now = [word for word in here.shown().split(",") if word.partition("=")[0] in family]
             if ",".join(now) in (shown, new):
-                return Said()
+                return CommandOutput()
         if point in self.busy:
-            return Said(1, "", f"{point} is in use: Device or resource busy\n")
+            return CommandOutput(1, "", f"{point} is in use: Device or resource busy\n")
         del self.mounted[point]
         wanted = _full(",".join([*others, new] if new else others))
         if self.mount(point, here.source, here.kind, wanted):
-            return Said()
+            return CommandOutput()
         self.mount(point, here.source, here.kind, _full(former))
-        return Said(1, "", "it is mounted as before: Invalid argument\n")
+        return CommandOutput(1, "", "it is mounted as before: Invalid argument\n")
 
-    def _back(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _back(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         point, source, kind, _, options = of_script(words)
         here = self.mounted.get(point)
         if here is not None:
             if (here.source, here.kind) != (source, kind):
-                return Said(
+                return CommandOutput(
                     1, "", f"{here.source} is mounted on {point}: Device or resource busy\n"
                 )
             if here.lasting() == options:
-                return Said()
+                return CommandOutput()
             self.remount(point, _full(options))
             if here.lasting() == options:
-                return Said()
+                return CommandOutput()
             if point in self.busy:
-                return Said(1, "", f"{point} is in use: Device or resource busy\n")
+                return CommandOutput(1, "", f"{point} is in use: Device or resource busy\n")
             del self.mounted[point]
-        return Said() if self.mount(point, source, kind, _full(options)) else _REFUSED
+        return CommandOutput() if self.mount(point, source, kind, _full(options)) else _REFUSED
 
-    def _unmounted(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _unmounted(
+        self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         """What a script leaves that is killed after it has unmounted."""
         point = of_script(words)[0]
         if point not in self.busy:
             self.mounted.pop(point, None)
-        return Said()
+        return CommandOutput()
 
-    def _bdi(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _bdi(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         point, *value = of_script(words)
         here = self.mounted.get(point)
         if here is None or here.kind != "nfs4":
-            return Said(1)
+            return CommandOutput(1)
         if value:
             here.ahead = int(value[0])
-            return Said()
-        return Said(0, f"{here.ahead}\n")
+            return CommandOutput()
+        return CommandOutput(0, f"{here.ahead}\n")
 
 
 def _full(options: str) -> str:
@@ -481,13 +500,13 @@ def _below(paths: Iterable[str], folder: str) -> list[str]:
     return [path for path in paths if path.startswith(folder)]
 
 
-def _devno(machine: Machine, each: Mounted) -> str:
+def _devno(machine: FakeMachine, each: MountPoint) -> str:
     if each.kind == "nfs4":
         return f"0:{each.number}"
     major, minor = machine.nodes.get(each.source, (240, 96))
     return f"{major}:{minor}"
 
 
-def _backing(machine: Machine, node: str) -> str:
+def _backing(machine: FakeMachine, node: str) -> str:
     block = machine.blocks.get(node.removeprefix("/dev/"))
     return block.backing[0] if block and block.backing else ""

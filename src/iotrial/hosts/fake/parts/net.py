@@ -14,7 +14,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from iotrial.hosts.fake.disk import refuse
-from iotrial.hosts.fake.machine import Control, Lasting, Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    ControlFile,
+    FakeMachine,
+    FakeProgram,
+    MachinePart,
+    StaticFiles,
+)
 from iotrial.hosts.fake.proc import CPUS
 
 WORDS: Mapping[str, tuple[str, ...]] = {
@@ -68,7 +75,7 @@ def _boot() -> dict[str, bool]:
 
 
 @dataclass
-class Features:
+class Offloads:
     """Offloads: what the driver cannot change (``fixed``), what is ``wanted``, as after a boot, and
     what is *active*, which is what is wanted less what lacks something it needs.  A word of ethtool
     stands for several features."""
@@ -86,19 +93,19 @@ class Features:
         now[_ECN] = now[_ECN] and (now[_PLAIN] or now[_SIX])
         return now
 
-    def change(self, word: str, on: bool) -> Said:  # noqa: FBT001 (a value, no mode)
+    def change(self, word: str, on: bool) -> CommandOutput:  # noqa: FBT001 (a value, no mode)
         """``ethtool -K``: fails where nothing becomes what was asked for."""
         label = SHORT.get(word, word)
         parts = WORDS.get(label, (label,))
         if not set(parts) & set(self.wanted):
-            return Said(1, "", "ethtool: bad command line argument(s)\n")
+            return CommandOutput(1, "", "ethtool: bad command line argument(s)\n")
         before = self.active()
         self.wanted |= dict.fromkeys((part for part in parts if part not in self.fixed), on)
         self._listing = ""
         now = self.active()
         if now == before and any(now[part] != on for part in parts):
-            return Said(1, "", "Could not change any device features\n")
-        return Said()
+            return CommandOutput(1, "", "Could not change any device features\n")
+        return CommandOutput()
 
     def listing(self) -> str:
         """What ``ethtool -k`` prints below its title."""
@@ -213,7 +220,7 @@ def _flows(text: str) -> str:
     return str(1 << (number - 1).bit_length() if number else 0)
 
 
-class Interface(Part):
+class Interface(MachinePart):
     """The interface, as after a boot."""
 
     name = "net"
@@ -221,34 +228,34 @@ class Interface(Part):
 
     def __init__(self) -> None:
         self.adapter = Adapter()
-        self.features = Features()
+        self.features = Offloads()
         self.kind, self.handle = DEFAULT_KIND, 0
         self._handles = 0
-        self._ipv6 = Control("1500", self._take_ipv6)
-        self._mtu = Control("1500", self._take_mtu)
+        self._ipv6 = ControlFile("1500", self._take_ipv6)
+        self._mtu = ControlFile("1500", self._take_mtu)
         files = {
             "mtu": self._mtu,
-            "tx_queue_len": Control("1000", _number(0, 2**31 - 1)),
-            "gro_flush_timeout": Control("0", _number(0, 2**31 - 1)),
-            "napi_defer_hard_irqs": Control("0", _number(0, 2**31 - 1)),
-            "threaded": Control("0", self._take_threaded),
-            "address": Control("02:00:00:00:00:01"),
+            "tx_queue_len": ControlFile("1000", _number(0, 2**31 - 1)),
+            "gro_flush_timeout": ControlFile("0", _number(0, 2**31 - 1)),
+            "napi_defer_hard_irqs": ControlFile("0", _number(0, 2**31 - 1)),
+            "threaded": ControlFile("0", self._take_threaded),
+            "address": ControlFile("02:00:00:00:00:01"),
         }
         for number in range(QUEUES):
-            files[f"queues/rx-{number}/rps_cpus"] = Control("0", _mask(CPUS))
-            files[f"queues/rx-{number}/rps_flow_cnt"] = Control("0", _flows)
-            files[f"queues/tx-{number}/xps_cpus"] = Control(f"{1 << number:x}", _mask(CPUS))
-            files[f"queues/tx-{number}/xps_rxqs"] = Control("0", _mask(QUEUES))
-        self._controls = Lasting({f"{FOLDER}/{name}": each for name, each in files.items()})
+            files[f"queues/rx-{number}/rps_cpus"] = ControlFile("0", _mask(CPUS))
+            files[f"queues/rx-{number}/rps_flow_cnt"] = ControlFile("0", _flows)
+            files[f"queues/tx-{number}/xps_cpus"] = ControlFile(f"{1 << number:x}", _mask(CPUS))
+            files[f"queues/tx-{number}/xps_rxqs"] = ControlFile("0", _mask(QUEUES))
+        self._controls = StaticFiles({f"{FOLDER}/{name}": each for name, each in files.items()})
         self._controls[f"/proc/sys/net/ipv6/conf/{NAME}/mtu"] = self._ipv6
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         return self._controls
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "ethtool": Program(self._ethtool, changes=lambda words: words[0][1:].isupper()),
-            "tc": Program(self._tc, changes=lambda words: words[1] != "show"),
+            "ethtool": FakeProgram(self._ethtool, changes=lambda words: words[0][1:].isupper()),
+            "tc": FakeProgram(self._tc, changes=lambda words: words[1] != "show"),
         }
 
     def settings(self) -> Mapping[str, str]:
@@ -283,12 +290,12 @@ class Interface(Part):
 
     # -- programs ---------------------------------------------------------------------------
 
-    def _ethtool(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _ethtool(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         if len(words) < 2 or words[1] != NAME:  # noqa: PLR2004
             what = "netlink error: no device matches name (offset 24)\n"
-            return Said(1, "", f"{what}netlink error: No such device\n")
+            return CommandOutput(1, "", f"{what}netlink error: No such device\n")
         if words[0] in ("-a", "-g", "-c", "-k", "-l"):
-            return Said(0, self._listing(words[0][1]))
+            return CommandOutput(0, self._listing(words[0][1]))
         if words[0] == "-K":
             return self.features.change(words[2], words[3] == "on")
         setters = {
@@ -297,10 +304,10 @@ class Interface(Part):
             "-C": self.adapter.set_coalesce,
         }
         if words[0] not in setters:
-            return Said(1, "", "netlink error: Operation not supported\n")
+            return CommandOutput(1, "", "netlink error: Operation not supported\n")
         if setters[words[0]](words[2], words[3]):
-            return Said(1, "", "netlink error: Invalid argument\n")
-        return Said()
+            return CommandOutput(1, "", "netlink error: Invalid argument\n")
+        return CommandOutput()
 
     def _listing(self, which: str) -> str:
         adapter = self.adapter
@@ -323,20 +330,20 @@ class Interface(Part):
             title = f"Channel parameters for {NAME}"
         return f"{title}:\nPre-set maximums:\n{most}Current hardware settings:\n{now}\n"
 
-    def _tc(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _tc(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         verb, name = words[1], words[3]
         if name != NAME:
-            return Said(1, "", f'Cannot find device "{name}"\n')
+            return CommandOutput(1, "", f'Cannot find device "{name}"\n')
         if verb == "show":
-            return Said(0, f"qdisc {self.kind} {self.handle or 0}: root \n")
+            return CommandOutput(0, f"qdisc {self.kind} {self.handle or 0}: root \n")
         if verb == "del":
             if not self.handle:
-                return Said(2, "", "Error: Cannot delete qdisc with handle of zero.\n")
+                return CommandOutput(2, "", "Error: Cannot delete qdisc with handle of zero.\n")
             self.kind, self.handle = DEFAULT_KIND, 0
-            return Said()
+            return CommandOutput()
         if words[5] not in KINDS:
-            return Said(2, "", "Error: Specified qdisc kind is unknown.\n")
+            return CommandOutput(2, "", "Error: Specified qdisc kind is unknown.\n")
         if not self.handle or words[5] != self.kind:
             self._handles += 1
             self.kind, self.handle = words[5], 8000 + self._handles
-        return Said()
+        return CommandOutput()

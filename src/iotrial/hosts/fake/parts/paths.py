@@ -7,7 +7,14 @@ import re
 from collections.abc import Mapping, Sequence
 
 from iotrial.hosts.fake.disk import TICK, Take, number, refuse, within
-from iotrial.hosts.fake.machine import Control, Lasting, Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    ControlFile,
+    FakeMachine,
+    FakeProgram,
+    MachinePart,
+    StaticFiles,
+)
 
 _SCSI_DISK = "/sys/devices/virtual/block/fake0"
 _HOSTS = "/sys/class/scsi_host"
@@ -23,7 +30,7 @@ def or_off(low: int, high: int) -> Take:
     return lambda text: "off" if text.startswith("off") else str(number(text, low, high))
 
 
-class Scsi(Part):
+class Scsi(MachinePart):
     """The disk fake0 on host2 (as virtio-scsi has it), and host3, an lpfc adapter with two remote
     ports; an iSCSI session.
 
@@ -39,37 +46,37 @@ class Scsi(Part):
 
     def __init__(self) -> None:
         disk = f"{_SCSI_DISK}/device"
-        files: dict[str, Control] = {
-            f"{disk}/queue_depth": Control(str(_CMD_PER_LUN), _depth),
-            f"{disk}/queue_ramp_up_period": Control("120000", _ramp),
-            f"{disk}/queue_type": Control("simple", lambda _text: "simple"),
-            f"{disk}/timeout": Control("30", self._seconds),
-            f"{_SCSI_DISK}/queue/io_timeout": Control("30000", self._milliseconds),
-            f"{disk}/eh_timeout": Control("10", within(0, 2**31 - 1)),
+        files: dict[str, ControlFile] = {
+            f"{disk}/queue_depth": ControlFile(str(_CMD_PER_LUN), _depth),
+            f"{disk}/queue_ramp_up_period": ControlFile("120000", _ramp),
+            f"{disk}/queue_type": ControlFile("simple", lambda _text: "simple"),
+            f"{disk}/timeout": ControlFile("30", self._seconds),
+            f"{_SCSI_DISK}/queue/io_timeout": ControlFile("30000", self._milliseconds),
+            f"{disk}/eh_timeout": ControlFile("10", within(0, 2**31 - 1)),
         }
         for name, fixed in (("host2", (_CMD_PER_LUN, _CAN_QUEUE)), ("host3", (30, 8192))):
             files |= {
-                f"{_HOSTS}/{name}/cmd_per_lun": Control(str(fixed[0])),
-                f"{_HOSTS}/{name}/can_queue": Control(str(fixed[1])),
-                f"{_HOSTS}/{name}/nr_hw_queues": Control("4"),
-                f"{_HOSTS}/{name}/use_blk_mq": Control("1"),
-                f"{_HOSTS}/{name}/eh_deadline": Control("off", or_off(0, _UINT // 250)),
+                f"{_HOSTS}/{name}/cmd_per_lun": ControlFile(str(fixed[0])),
+                f"{_HOSTS}/{name}/can_queue": ControlFile(str(fixed[1])),
+                f"{_HOSTS}/{name}/nr_hw_queues": ControlFile("4"),
+                f"{_HOSTS}/{name}/use_blk_mq": ControlFile("1"),
+                f"{_HOSTS}/{name}/eh_deadline": ControlFile("off", or_off(0, _UINT // 250)),
             }
         adapter = f"{_HOSTS}/host3/lpfc"
         files |= {
-            f"{adapter}_lun_queue_depth": Control("30"),
-            f"{adapter}_tgt_queue_depth": Control("65535", within(10, 65535)),
-            f"{adapter}_max_scsicmpl_time": Control("0", within(0, 60000)),
-            f"{adapter}_first_burst_size": Control("0", within(0, 65536)),
-            f"{adapter}_fcp_imax": Control("150000", _imax),
-            f"{adapter}_cq_max_proc_limit": Control("1024", within(64, 4096)),
-            f"{_SESSIONS}/session1/recovery_tmo": Control("120", or_off(0, 2**31 - 1)),
+            f"{adapter}_lun_queue_depth": ControlFile("30"),
+            f"{adapter}_tgt_queue_depth": ControlFile("65535", within(10, 65535)),
+            f"{adapter}_max_scsicmpl_time": ControlFile("0", within(0, 60000)),
+            f"{adapter}_first_burst_size": ControlFile("0", within(0, 65536)),
+            f"{adapter}_fcp_imax": ControlFile("150000", _imax),
+            f"{adapter}_cq_max_proc_limit": ControlFile("1024", within(64, 4096)),
+            f"{_SESSIONS}/session1/recovery_tmo": ControlFile("120", or_off(0, 2**31 - 1)),
         }
         for port in PORTS:
             files |= self._port(f"{_PORTS}/{port}")
-        self._files = Lasting(files)
+        self._files = StaticFiles(files)
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         return self._files
 
     def set_port(self, name: str, value: str) -> None:
@@ -87,11 +94,11 @@ class Scsi(Part):
         self._files[f"{_SCSI_DISK}/device/timeout"].value = str(rounded // 1000)
         return str(rounded)
 
-    def _port(self, folder: str) -> dict[str, Control]:
+    def _port(self, folder: str) -> dict[str, ControlFile]:
         loss, fail = f"{folder}/dev_loss_tmo", f"{folder}/fast_io_fail_tmo"
         return {
-            loss: Control("60", lambda text: self._loss(text, fail)),
-            fail: Control("5", lambda text: self._fail(text, loss)),
+            loss: ControlFile("60", lambda text: self._loss(text, fail)),
+            fail: ControlFile("5", lambda text: self._fail(text, loss)),
         }
 
     def _loss(self, text: str, fail: str) -> str:
@@ -129,7 +136,7 @@ _TIMEOUTS = ("dev_loss_tmo", "fast_io_fail_tmo")
 Sections = dict[str, dict[str, str]]
 
 
-class Multipath(Part):
+class Multipath(MachinePart):
     """multipathd, dmsetup and the map mpatha.
 
     As multipath-tools 0.9.4 answers: the daemon reads /etc/multipath/conf.d when it reconfigures,
@@ -158,14 +165,14 @@ class Multipath(Part):
         self.queueing = self._configured and not self.disabled
         self._believed = self.queueing
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "multipathd": Program(self._multipathd, changes=lambda words: words[0] != "show"),
-            "iotrial-reconfigure": Program(self._reconfigure, changes=True),
-            "iotrial-multipath": Program(self._look, changes=False),
-            "iotrial-queueing": Program(self._table, changes=False),
-            "iotrial-queues": Program(self._restore, changes=True),
-            "dmsetup": Program(self._dmsetup, changes=False),
+            "multipathd": FakeProgram(self._multipathd, changes=lambda words: words[0] != "show"),
+            "iotrial-reconfigure": FakeProgram(self._reconfigure, changes=True),
+            "iotrial-multipath": FakeProgram(self._look, changes=False),
+            "iotrial-queueing": FakeProgram(self._table, changes=False),
+            "iotrial-queues": FakeProgram(self._restore, changes=True),
+            "dmsetup": FakeProgram(self._dmsetup, changes=False),
         }
 
     def settings(self) -> Mapping[str, str]:
@@ -181,17 +188,19 @@ class Multipath(Part):
         keys = {**self.merged["defaults"], **self.merged["overrides"]}
         return keys["no_path_retry"] not in ("fail", "0")
 
-    def _multipathd(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _multipathd(
+        self, machine: FakeMachine, words: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         match list(words):
             case ["show", "config"]:
-                return Said(0, self._config())
+                return CommandOutput(0, self._config())
             case ["show", "daemon"]:
-                return Said(0, "pid 700 idle\n")
+                return CommandOutput(0, "pid 700 idle\n")
             case ["reconfigure"]:
                 return self._reconfigure(machine, (), b"")
             case ["show", "maps", *_]:
                 self._believed = self.queueing
-                return Said(0, f"{MAP}\n")
+                return CommandOutput(0, f"{MAP}\n")
             case ["disablequeueing", "map", name] if name == MAP:
                 self.disabled, self.queueing = True, False
             case ["restorequeueing", "map", name] if name == MAP:
@@ -199,10 +208,12 @@ class Multipath(Part):
                     self.queueing = self._believed = self._configured
                 self.disabled = False
             case _:
-                return Said(1, "fail\n", "")
-        return Said(0, "ok\n")
+                return CommandOutput(1, "fail\n", "")
+        return CommandOutput(0, "ok\n")
 
-    def _reconfigure(self, machine: Machine, _words: Sequence[str], _stdin: bytes) -> Said:
+    def _reconfigure(
+        self, machine: FakeMachine, _words: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         merged: Sections = {name: dict(keys) for name, keys in self.administrator.items()}
         files = (name for name in machine.files if name.startswith(FOLDER))
         for path in sorted(name for name in files if name.endswith(".conf")):
@@ -217,9 +228,9 @@ class Multipath(Part):
             wanted = merged["overrides"].get(name)
             if wanted is not None and isinstance(scsi, Scsi):
                 scsi.set_port(name, wanted.replace("infinity", "4294967295"))
-        return Said(0, "ok\n")
+        return CommandOutput(0, "ok\n")
 
-    def _restore(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _restore(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         self._multipathd(machine, ("show", "maps"), b"")
         return self._multipathd(machine, ("restorequeueing", "map", words[-1]), b"")
 
@@ -230,22 +241,24 @@ class Multipath(Part):
         )
         return "".join(sections)
 
-    def _look(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _look(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         path, section, key = words[-3:]
         if path not in machine.files:
-            return Said(0, "unset\n")
-        return Said(0, self.merged[section].get(key, "pending") + "\n")
+            return CommandOutput(0, "unset\n")
+        return CommandOutput(0, self.merged[section].get(key, "pending") + "\n")
 
-    def _dmsetup(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _dmsetup(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         if list(words) != ["table", MAP]:
-            return Said(1, "", "Device does not exist.\nCommand failed.\n")
+            return CommandOutput(1, "", "Device does not exist.\nCommand failed.\n")
         features = "1 queue_if_no_path" if self.queueing else "0"
         paths = "service-time 0 2 2 8:16 1 1 8:32 1 1"
-        return Said(0, f"0 2097152 multipath {features} 1 alua 1 1 {paths}\n")
+        return CommandOutput(0, f"0 2097152 multipath {features} 1 alua 1 1 {paths}\n")
 
-    def _table(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _table(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         said = self._dmsetup(machine, ("table", words[-1]), b"")
-        return Said(said.exit, f"{int('queue_if_no_path' in said.stdout)}\n" * (not said.exit))
+        return CommandOutput(
+            said.exit, f"{int('queue_if_no_path' in said.stdout)}\n" * (not said.exit)
+        )
 
 
 _FABRIC = "/sys/class/nvme/nvme0"
@@ -261,7 +274,7 @@ def _integer(text: str, low: int) -> int:
     return int(word)
 
 
-class Nvme(Part):
+class Nvme(MachinePart):
     """The controller nvme0 behind a fabric, nvme1 on PCIe, and fake1, a disk that the kernel's own
     multipath has joined.
 
@@ -276,24 +289,24 @@ class Nvme(Part):
 
     def __init__(self) -> None:
         self._tries = 60
-        self._files = Lasting(
+        self._files = StaticFiles(
             {
-                f"{_FABRIC}/ctrl_loss_tmo": Control("600", self._loss),
-                f"{_FABRIC}/reconnect_delay": Control("10", self._delay),
-                f"{_FABRIC}/fast_io_fail_tmo": Control("off", self._fail),
-                f"{_FABRIC}/kato": Control("5"),
-                f"{_PCI}/power/pm_qos_latency_tolerance_us": Control("100000", self._tolerance),
-                f"{_PCI}/hmb": Control("1", lambda text: str(int(bool(_integer(text, 0))))),
-                f"{_PCI}/queue_count": Control("9"),
-                f"{_PCI}/sqsize": Control("1023"),
-                f"{_NVME_DISK}/device/iopolicy": Control("numa", self._policy),
-                f"{_NVME_DISK}/queue/io_timeout": Control(
+                f"{_FABRIC}/ctrl_loss_tmo": ControlFile("600", self._loss),
+                f"{_FABRIC}/reconnect_delay": ControlFile("10", self._delay),
+                f"{_FABRIC}/fast_io_fail_tmo": ControlFile("off", self._fail),
+                f"{_FABRIC}/kato": ControlFile("5"),
+                f"{_PCI}/power/pm_qos_latency_tolerance_us": ControlFile("100000", self._tolerance),
+                f"{_PCI}/hmb": ControlFile("1", lambda text: str(int(bool(_integer(text, 0))))),
+                f"{_PCI}/queue_count": ControlFile("9"),
+                f"{_PCI}/sqsize": ControlFile("1023"),
+                f"{_NVME_DISK}/device/iopolicy": ControlFile("numa", self._policy),
+                f"{_NVME_DISK}/queue/io_timeout": ControlFile(
                     "30000", lambda text: str(-(-_integer(text, 1) // TICK) * TICK)
                 ),
             }
         )
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         return self._files
 
     def settings(self) -> Mapping[str, str]:

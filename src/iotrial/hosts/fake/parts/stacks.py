@@ -11,9 +11,16 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
-from iotrial.hosts.fake.disk import GIB, Block, Disk, number, refuse, within
+from iotrial.hosts.fake.disk import GIB, FakeBlockDevice, FakeDisk, number, refuse, within
 from iotrial.hosts.fake.loads import BONNIE_SAYS, IOZONE_SAYS, IPERF3_VERSION
-from iotrial.hosts.fake.machine import Control, Lasting, Machine, Part, Program, Said
+from iotrial.hosts.fake.machine import (
+    CommandOutput,
+    ControlFile,
+    FakeMachine,
+    FakeProgram,
+    MachinePart,
+    StaticFiles,
+)
 
 ARRAY = "/sys/devices/virtual/block/md127/md"
 _SECTORS = 1024  # of a chunk, 512 KiB
@@ -24,7 +31,7 @@ _SUBSTITUTE = re.compile(r"s/(.*)/(.*)/")
 _ADDRESS = re.compile(r"/(.*)/([qd])")
 
 
-class Md(Part):
+class Md(MachinePart):
     """The array md127, a RAID 5 with a bitmap; with the programs mdadm and sed.
 
     Its folder is that of a block device md127, which is there when somebody makes it.  As
@@ -39,45 +46,45 @@ class Md(Part):
 
     def __init__(self) -> None:
         self.resyncing = False
-        self._files = Lasting(
+        self._files = StaticFiles(
             {
-                f"{ARRAY}/uuid": Control("0fa4e0d0-0000-4000-8000-000000000127"),
+                f"{ARRAY}/uuid": ControlFile("0fa4e0d0-0000-4000-8000-000000000127"),
                 f"{ARRAY}/sync_speed_min": self._speed("sync_speed_min"),
                 f"{ARRAY}/sync_speed_max": self._speed("sync_speed_max"),
-                f"{ARRAY}/sync_max": Control("max", _until),
-                f"{ARRAY}/safe_mode_delay": Control("0.204", _delay),
-                f"{ARRAY}/stripe_cache_size": Control("256", within(17, 32768)),
-                f"{ARRAY}/preread_bypass_threshold": Control("1", self._preread),
-                f"{ARRAY}/group_thread_cnt": Control("0", within(0, 8192)),
-                f"{ARRAY}/rmw_level": Control("1", within(0, 2)),
-                f"{ARRAY}/skip_copy": Control("0", within(0, 1)),
-                f"{ARRAY}/consistency_policy": Control("bitmap"),
-                f"{ARRAY}/bitmap/location": Control("+8", self._location),
-                f"{ARRAY}/bitmap/metadata": Control("internal"),
-                f"{ARRAY}/bitmap/chunksize": Control("33554432"),
-                f"{ARRAY}/bitmap/time_base": Control("5", _base),
+                f"{ARRAY}/sync_max": ControlFile("max", _until),
+                f"{ARRAY}/safe_mode_delay": ControlFile("0.204", _delay),
+                f"{ARRAY}/stripe_cache_size": ControlFile("256", within(17, 32768)),
+                f"{ARRAY}/preread_bypass_threshold": ControlFile("1", self._preread),
+                f"{ARRAY}/group_thread_cnt": ControlFile("0", within(0, 8192)),
+                f"{ARRAY}/rmw_level": ControlFile("1", within(0, 2)),
+                f"{ARRAY}/skip_copy": ControlFile("0", within(0, 1)),
+                f"{ARRAY}/consistency_policy": ControlFile("bitmap"),
+                f"{ARRAY}/bitmap/location": ControlFile("+8", self._location),
+                f"{ARRAY}/bitmap/metadata": ControlFile("internal"),
+                f"{ARRAY}/bitmap/chunksize": ControlFile("33554432"),
+                f"{ARRAY}/bitmap/time_base": ControlFile("5", _base),
             }
         )
 
-    def controls(self) -> Mapping[str, Control]:
+    def controls(self) -> Mapping[str, ControlFile]:
         return self._files
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "mdadm": Program(self._mdadm, changes=lambda words: "--grow" in words),
-            "sed": Program(_sed, changes=False),
+            "mdadm": FakeProgram(self._mdadm, changes=lambda words: "--grow" in words),
+            "sed": FakeProgram(_sed, changes=False),
         }
 
     def cluster(self) -> None:
         self._files[f"{ARRAY}/bitmap/metadata"].value = "clustered"
 
-    def _speed(self, name: str) -> Control:
+    def _speed(self, name: str) -> ControlFile:
         def take(text: str) -> str:
             if text.startswith("system"):
                 return f"{_SYSTEM[name]} (system)"
             return f"{number(text, 1)} (local)"
 
-        return Control(f"{_SYSTEM[name]} (system)", take)
+        return ControlFile(f"{_SYSTEM[name]} (system)", take)
 
     def _preread(self, text: str) -> str:
         return within(0, int(self._files[f"{ARRAY}/stripe_cache_size"].value))(text)
@@ -92,29 +99,33 @@ class Md(Part):
             self._files[f"{ARRAY}/consistency_policy"].value = "resync"
         return "none"
 
-    def _mdadm(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _mdadm(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         given = dict(word.split("=", 1) for word in words if "=" in word)
         if list(words[:2]) != ["--grow", "/dev/md127"]:
-            return Said(1, "", "mdadm: the fake host knows --grow /dev/md127\n")
+            return CommandOutput(1, "", "mdadm: the fake host knows --grow /dev/md127\n")
         if "--consistency-policy" in given:
             return self._policy(given["--consistency-policy"])
         if given.get("--bitmap") != "internal" or self.resyncing:
-            return Said(1, "", "mdadm: failed to set internal bitmap: Device or resource busy\n")
+            return CommandOutput(
+                1, "", "mdadm: failed to set internal bitmap: Device or resource busy\n"
+            )
         if self._files[f"{ARRAY}/bitmap/location"].value != "none":
-            return Said(1, "", "mdadm: internal bitmap already present on /dev/md127\n")
+            return CommandOutput(1, "", "mdadm: internal bitmap already present on /dev/md127\n")
         chunk = int(given["--bitmap-chunk"].removesuffix("K")) * 1024
         for name, value in {**_MDADM, "chunksize": chunk, "location": "+8"}.items():
             self._files[f"{ARRAY}/bitmap/{name}"].value = str(value)
         self._files[f"{ARRAY}/bitmap/metadata"].value = "internal"
         self._files[f"{ARRAY}/consistency_policy"].value = "bitmap"
-        return Said()
+        return CommandOutput()
 
-    def _policy(self, wanted: str) -> Said:
+    def _policy(self, wanted: str) -> CommandOutput:
         now = self._files[f"{ARRAY}/consistency_policy"]
         if now.value not in ("ppl", "resync"):
-            return Said(1, "", f"mdadm: Current consistency policy is {now.value}, cannot change\n")
+            return CommandOutput(
+                1, "", f"mdadm: Current consistency policy is {now.value}, cannot change\n"
+            )
         now.value = wanted
-        return Said()
+        return CommandOutput()
 
 
 def _until(text: str) -> str:
@@ -142,7 +153,7 @@ def _base(text: str) -> str:
     return f"{ticks // 250}" + (f".{ticks % 250 * 4:03d}" if ticks % 250 else "")
 
 
-def _sed(machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+def _sed(machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
     """``sed -e COMMAND… FILE…``: s/a/b/, /a/d and /a/q are known."""
     commands = [after for word, after in itertools.pairwise(words) if word == "-e"]
     lines: list[str] = []
@@ -153,7 +164,7 @@ def _sed(machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
         except OSError:
             missing += f"sed: can't read {path}: No such file or directory\n"
     out = _edited(lines, [_command(text) for text in commands])
-    return Said(2 if missing else 0, "".join(f"{line}\n" for line in out), missing)
+    return CommandOutput(2 if missing else 0, "".join(f"{line}\n" for line in out), missing)
 
 
 Edit = Callable[[str], tuple[str | None, bool]]
@@ -201,7 +212,7 @@ _OPTIONS = {
 }
 
 
-class Lvm(Part):
+class Lvm(MachinePart):
     """The volumes vg/plain, vg/mirror (RAID 1) and vg/cached; with the programs lvs and lvchange.
 
     As lvs(8) and lvchange(8) of 2.03.16 answer: a volume without such a value shows a blank, what
@@ -228,11 +239,11 @@ class Lvm(Part):
             },
         }
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
-            "lvs": Program(self._lvs, changes=False),
-            "iotrial-rate": Program(self._rate, changes=False),
-            "lvchange": Program(self._lvchange, changes=True),
+            "lvs": FakeProgram(self._lvs, changes=False),
+            "iotrial-rate": FakeProgram(self._rate, changes=False),
+            "lvchange": FakeProgram(self._lvchange, changes=True),
         }
 
     def settings(self) -> Mapping[str, str]:
@@ -242,38 +253,42 @@ class Lvm(Part):
             for column, value in columns.items()
         }
 
-    def _lvs(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _lvs(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         column, volume = words[list(words).index("-o") + 1], words[-1]
         if volume not in self.volumes:
             return _missing(volume)
-        return Said(0, f"  {self.volumes[volume].get(column, '')}\n")
+        return CommandOutput(0, f"  {self.volumes[volume].get(column, '')}\n")
 
-    def _rate(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _rate(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         volume, column = words[-2:]
         if volume not in self.volumes:
             return _missing(volume)
         value = self.volumes[volume].get(column)
-        return Said(0, "" if value is None else f"{value}\n")
+        return CommandOutput(0, "" if value is None else f"{value}\n")
 
-    def _lvchange(self, _machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _lvchange(
+        self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes
+    ) -> CommandOutput:
         volume = words[-1]
         if volume not in self.volumes:
             return _missing(volume)
         option, wanted = [word for word in words[:-1] if word != "--yes"]
         column, columns = _OPTIONS[option], self.volumes[volume]
         if column not in columns:
-            return Said(5, "", f"  Command not permitted on LV {volume}.\n")
+            return CommandOutput(5, "", f"  Command not permitted on LV {volume}.\n")
         value = _value(column, wanted)
         if value is None:
-            return Said(3, "", f"  Invalid argument for {option}: {wanted}\n")
+            return CommandOutput(3, "", f"  Invalid argument for {option}: {wanted}\n")
         if value == columns[column]:
-            return Said(5, "", f"  {column} is already {value} for {volume}.\n")
+            return CommandOutput(5, "", f"  {column} is already {value} for {volume}.\n")
         columns[column] = value
-        return Said(0, f"  Logical volume {volume} changed.\n")
+        return CommandOutput(0, f"  Logical volume {volume} changed.\n")
 
 
-def _missing(volume: str) -> Said:
-    return Said(5, "", f"  Failed to find logical volume {volume}: {os.strerror(errno.ENOENT)}\n")
+def _missing(volume: str) -> CommandOutput:
+    return CommandOutput(
+        5, "", f"  Failed to find logical volume {volume}: {os.strerror(errno.ENOENT)}\n"
+    )
 
 
 def _value(column: str, wanted: str) -> str | None:
@@ -294,7 +309,7 @@ _SCRIPTS = ("mdadm --wait", "until lvs")
 """They wait for what is done at once here."""
 
 
-class Made(Part):
+class CreatedVolumes(MachinePart):
     """What a study makes by its own commands: arrays of md, volumes of LVM.
 
     The programs that the templates name for it: mdadm, LVM's, wipefs, udevadm; and scripts of
@@ -313,67 +328,69 @@ class Made(Part):
     def links(self) -> Mapping[str, str]:
         return {f"/dev/{volume}": f"/dev/{name}" for volume, name in self.volumes.items()}
 
-    def programs(self) -> Mapping[str, Program]:
+    def programs(self) -> Mapping[str, FakeProgram]:
         return {
             "bonnie++": _only_says(BONNIE_SAYS),
             "iozone": _only_says(IOZONE_SAYS),
             "iperf3": _only_says(IPERF3_VERSION),
-            "mdadm": Program(self._mdadm, changes=_making),
-            "sh": Program(self._shell, changes=_scripted),
-            "udevadm": Program(
-                lambda _m, _a, _s: Said(), changes=lambda words: "settle" not in words
+            "mdadm": FakeProgram(self._mdadm, changes=_making),
+            "sh": FakeProgram(self._shell, changes=_scripted),
+            "udevadm": FakeProgram(
+                lambda _m, _a, _s: CommandOutput(), changes=lambda words: "settle" not in words
             ),
-            "vgcreate": Program(lambda _m, _a, _s: Said(), changes=True),
-            "lvcreate": Program(self._lvcreate, changes=True),
-            "lvremove": Program(self._lvremove, changes=True),
-            "vgremove": Program(self._vgremove, changes=True),
-            "wipefs": Program(lambda _m, _a, _s: Said(), changes=True),
+            "vgcreate": FakeProgram(lambda _m, _a, _s: CommandOutput(), changes=True),
+            "lvcreate": FakeProgram(self._lvcreate, changes=True),
+            "lvremove": FakeProgram(self._lvremove, changes=True),
+            "vgremove": FakeProgram(self._vgremove, changes=True),
+            "wipefs": FakeProgram(lambda _m, _a, _s: CommandOutput(), changes=True),
         }
 
     # -- arrays -----------------------------------------------------------------------------
 
-    def _mdadm(self, machine: Machine, words: Sequence[str], stdin: bytes) -> Said:
+    def _mdadm(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
         if list(words[:1]) == ["--create"]:
             return _array(machine, words[1])
         if list(words[:1]) == ["--stop"]:
             return _gone(machine, words[1].rpartition("/")[2])
         return machine.parts["md"].programs()["mdadm"].command(machine, words, stdin)
 
-    def _shell(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _shell(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         """``-c SCRIPT $0 ARGUMENT…``."""
         script, *own = words[1:]
         if script.startswith(_SCRIPTS):
-            return Said()
+            return CommandOutput()
         if "sfdisk" in script and own:
             return _halves(machine, own[0])
         if "mdadm --assemble" in script and own:
             _array(machine, own[0])
             return _halves(machine, own[0])
-        return Said(127, "", "sh: command not found\n")
+        return CommandOutput(127, "", "sh: command not found\n")
 
     # -- volumes ----------------------------------------------------------------------------
 
-    def _lvcreate(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _lvcreate(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         name = next(words[at + 1] for at, word in enumerate(words) if word in ("-n", "--name"))
         numbers = [int(each[3:]) for each in machine.blocks if each[3:].isdigit()]
         kernels = f"dm-{max(numbers, default=-1) + 1}"
         self.volumes[f"{words[-1]}/{name}"] = kernels
         _appear(machine, kernels, _SIZE)
-        return Said(0, f'  Logical volume "{name}" created.\n')
+        return CommandOutput(0, f'  Logical volume "{name}" created.\n')
 
-    def _lvremove(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _lvremove(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         kernels = self.volumes.pop(words[-1], "")
-        return _gone(machine, kernels) if kernels else Said(5, "", "  Failed to find it.\n")
+        return (
+            _gone(machine, kernels) if kernels else CommandOutput(5, "", "  Failed to find it.\n")
+        )
 
-    def _vgremove(self, machine: Machine, words: Sequence[str], _stdin: bytes) -> Said:
+    def _vgremove(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         for volume in [each for each in self.volumes if each.startswith(f"{words[-1]}/")]:
             _gone(machine, self.volumes.pop(volume))
-        return Said()
+        return CommandOutput()
 
 
-def _only_says(version: str) -> Program:
+def _only_says(version: str) -> FakeProgram:
     """A tool whose loads :mod:`iotrial.hosts.fake.loads` knows."""
-    return Program(lambda _m, _a, _s: Said(0, version), changes=False)
+    return FakeProgram(lambda _m, _a, _s: CommandOutput(0, version), changes=False)
 
 
 def _making(words: Sequence[str]) -> bool:
@@ -385,36 +402,40 @@ def _scripted(words: Sequence[str]) -> bool:
     return "sfdisk" in script or "mdadm --assemble" in script
 
 
-def _array(machine: Machine, node: str) -> Said:
+def _array(machine: FakeMachine, node: str) -> CommandOutput:
     name = node.rpartition("/")[2]
     if name in machine.blocks:
-        return Said(1, "", f"mdadm: {node} is already in use.\n")
+        return CommandOutput(1, "", f"mdadm: {node} is already in use.\n")
     _appear(machine, name, _SIZE)
-    return Said()
+    return CommandOutput()
 
 
-def _halves(machine: Machine, node: str) -> Said:
+def _halves(machine: FakeMachine, node: str) -> CommandOutput:
     name = node.rpartition("/")[2]
     if name not in machine.blocks:
-        return Said(1, "", f"sfdisk: cannot open {node}: No such file or directory\n")
+        return CommandOutput(1, "", f"sfdisk: cannot open {node}: No such file or directory\n")
     for half in ("p1", "p2"):
         _appear(machine, f"{name}{half}", _SIZE // 2)
-    return Said()
+    return CommandOutput()
 
 
-def _appear(machine: Machine, name: str, size: int) -> None:
+def _appear(machine: FakeMachine, name: str, size: int) -> None:
     """A block device that was not there; its minor number follows from its name."""
     major = _MAJORS.get(name[:2], 259)
     devno = (major, 1000 + zlib.crc32(name.encode()) % 100_000)
-    disk = Disk(name, devno, size, serial=f"PRETENDED-{name.upper()}")
-    machine.blocks[name] = Block(name, devno, size, machine.kernel.queue(), disk)
+    disk = FakeDisk(name, devno, size, serial=f"PRETENDED-{name.upper()}")
+    machine.blocks[name] = FakeBlockDevice(name, devno, size, machine.kernel.queue(), disk)
     machine.relink()
 
 
-def _gone(machine: Machine, name: str) -> Said:
+def _gone(machine: FakeMachine, name: str) -> CommandOutput:
     """It goes, and its halves."""
     found = [each for each in machine.blocks if each == name or each.startswith(f"{name}p")]
     for each in found:
         del machine.blocks[each]
     machine.relink()
-    return Said() if found else Said(1, "", f"mdadm: error opening /dev/{name}: No such file\n")
+    return (
+        CommandOutput()
+        if found
+        else CommandOutput(1, "", f"mdadm: error opening /dev/{name}: No such file\n")
+    )
