@@ -16,6 +16,7 @@ import argparse
 import difflib
 import io
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import tarfile
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from assertions import Item, Said, by_place, said_in
@@ -56,15 +57,53 @@ class Entry:
     needed: bool = False
 
 
+class Names:
+    """Classes that were renamed.  Former names and present ones become one word on both sides: a
+    former name may have been that of several classes."""
+
+    WORD = re.compile(r"\b[A-Za-z_]\w*\b")
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+
+    def join(self, *names: str) -> None:
+        kept = self(names[0])
+        for name in names[1:]:
+            gone = self(name)
+            self._of |= {each: kept for each, of in self._of.items() if of == gone}
+            self._of |= {name: kept, gone: kept, kept: kept}
+
+    def __call__(self, name: str) -> str:
+        return self._of.get(name, name)
+
+    def text(self, text: str) -> str:
+        return self.WORD.sub(lambda found: self(found[0]), text)
+
+    def said(self, said: Said) -> Said:
+        return replace(
+            said,
+            assertions=[replace(each, text=self.text(each.text)) for each in said.assertions],
+            numbers=[replace(each, text=self.text(each.text)) for each in said.numbers],
+            ways_out=[replace(each, text=self.text(each.text)) for each in said.ways_out],
+        )
+
+
 class Listed:
     def __init__(self, text: str) -> None:
         self.bases: list[str] = []
         self.entries: list[Entry] = []
         self.faults: list[str] = []
+        self.names = Names()
+        lines = text.splitlines()
+        for line in lines:
+            if line.startswith("names "):
+                self.names.join(*line.split()[1:])
         reason = False
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(map(self.names.text, lines), 1):
             if line.startswith("base "):
                 self.bases.append(line.split()[1])
+            elif line.startswith("names "):
+                continue
             elif line.startswith("  now ") and self.entries:
                 self.entries[-1].now.append(line.removeprefix("  now "))
             elif line.startswith("# "):
@@ -76,7 +115,7 @@ class Listed:
             else:
                 reason = False
 
-    def names(self, gone: Gone) -> bool:
+    def has(self, gone: Gone) -> bool:
         keys = {gone.key, f"{gone.where} | case *" if gone.text.startswith("case ") else gone.key}
         found = [each for each in self.entries if each.key in keys]
         for each in found:
@@ -272,7 +311,7 @@ def not_run(run: set[str], said: Said) -> list[str]:
 # --- the answer ----------------------------------------------------------------------------------
 
 
-def against(commit: str, root: Path, head: Said, run: set[str]) -> list[Gone]:
+def against(commit: str, root: Path, head: Said, run: set[str], classes: Names) -> list[Gone]:
     with tempfile.TemporaryDirectory(prefix="given-up-") as folder:
         packed = subprocess.run(
             ["git", "-C", str(root), "archive", commit], capture_output=True, check=False
@@ -281,8 +320,8 @@ def against(commit: str, root: Path, head: Said, run: set[str]) -> list[Gone]:
             sys.exit(f"given_up: {packed.stderr.decode().strip()}")
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(folder, filter="data")
-        base = said_in(Path(folder))
-        were = everything(Path(folder))
+        base = classes.said(said_in(Path(folder)))
+        were = set(map(classes.text, everything(Path(folder))))
     names = renamed(base, head)
     gone = {each for each in base.scopes if names.get(each, each) not in head.scopes}
     told = {item.where for item in base.assertions} & gone
@@ -315,15 +354,17 @@ def main(words: Sequence[str], parts: Iterable[str]) -> int:
     asked = parser.parse_args(words)
     listed = Listed((asked.root / LIST).read_text("utf-8"))
     arguments = [shlex.split(line) for line in parts if line.strip()]
-    head = said_in(asked.root)
+    names = listed.names
+    head = names.said(said_in(asked.root))
     run = set().union(*(collected(asked.root, ["--all", *each]) for each in arguments))
+    cases = set(map(names.text, run))
     idle = not_run(run, head)
     for where in idle:
         say(f"{_file(where)}: no part of the tests runs {where}")
     wrong = len(idle)
     for commit in asked.commits or listed.bases:
-        for gone in against(commit, asked.root, head, run):
-            if not listed.names(gone):
+        for gone in against(commit, asked.root, head, cases, names):
+            if not listed.has(gone):
                 tell(commit, gone)
                 wrong += 1
     faults = [*listed.faults, *replaced(listed, head)]

@@ -81,6 +81,17 @@ def test_where_nothing_changed_nothing_is_given_up(made: Path) -> None:
     assert "no test is given up" in said
 
 
+def test_a_name_that_is_said_to_be_another_is_no_loss(made: Path) -> None:
+    renaming = [("ROUNDS", "TURNS")]
+    code, said = told(made, *renaming)
+    assert code == 1, said
+    (made / "tests/given_up.txt").write_text("base HEAD\nnames ROUNDS TURNS\n")
+    code, said = told(made, *renaming)
+    assert code == 0, said
+    code, said = told(made, *renaming, ("assert n >= 0", "pass"))
+    assert code == 1, said
+
+
 def differences(folder: Path, changes: list[tuple[str, str]]) -> list[str]:
     """Without pytest, which takes a second each time."""
     text, said = BEFORE, []
