@@ -1,21 +1,35 @@
 """Conformance: what every plugin of a kind must do, tried out.
 
-Nothing here executes a load or changes a machine: what a plugin says as data is looked at, and
-what it reads is fed with nothing, with garbage and with what is cut off.  iotrial's own plugins are
-held to the same.
+Nothing here executes a load or changes a setting: what a plugin says as data is looked at, and
+what it reads is fed with nothing, with garbage and with what is cut off; of a host plugin's example
+host the verbs are tried, in a folder that is made for it there and removed.  iotrial's own plugins
+are held to the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import errno
 import fnmatch
 import importlib
 import re
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from iotrial.errors import FormatError, IotrialError, UsageError
+from iotrial.errors import (
+    FileRefused,
+    FormatError,
+    HostError,
+    IotrialError,
+    LockedError,
+    UsageError,
+)
+from iotrial.model.host import Access, Connector, Host
+from iotrial.model.step import Change, Ensure, Probe, Read
 from iotrial.model.tool import (
     Load,
     LoadAccess,
@@ -31,6 +45,7 @@ from iotrial.model.workload import CustomMetric, OptionValue, Workload
 from iotrial.plugins import Plugin, clash
 from iotrial.tunables import all_tunables
 
+E = TypeVar("E", bound=IotrialError)
 _WORD = re.compile(r"[a-z0-9][a-z0-9_+-]*")
 _ROW = re.compile(r"[a-z0-9_]+(\.[A-Za-z0-9_.-]+)+")
 GARBAGE = (b"", b"\0\xff\xfe", b"nonsense 1 2 3\n", b'{"a": [1, 2', b"9" * 400 + b"\n")
@@ -225,6 +240,148 @@ def of_formats(plugin: Plugin) -> Iterator[str]:
             form.read(data, "file")
         except FormatError:
             continue
+
+
+# -- hosts ----------------------------------------------------------------------------------------
+
+_ODD_BYTES = b"a\n\0b'$HOME'\n\n" + bytes(range(256))
+_WAITS, _ENDED = 30.0, -15
+
+
+def of_hosts(plugin: Plugin) -> Iterator[str]:
+    way: Connector = plugin.value
+    yield from named(plugin.name)
+    yield from says(way, "about")
+    example = getattr(plugin.module, "EXAMPLE", None)
+    if example is None:
+        if plugin.origin.kind != "built-in":  # of ssh(1) there is none on every machine
+            yield "it has no EXAMPLE, the words by which it reaches a host here"
+        return
+    if said := way.check(example):
+        yield f"EXAMPLE: {said}"
+        return
+    with way.connect(Access(example, "example")) as host:
+        if host.name != "example":
+            yield f"the host is called {host.name!r}, and not as it was told"
+        there = f"/tmp/iotrial-try-{secrets.token_hex(8)}"  # noqa: S108 (mkdir: a new one)
+        if host.run(["mkdir", "-m", "700", there]).exit:
+            yield f"no folder {there} can be made there"
+            return
+        try:
+            yield from _commands_of(host)
+            yield from _files_of(host, f"{there}/a b")
+            yield from _steps_of(host, f"{there}/held")
+            yield from _lock_of(host, f"{there}/lock")
+            yield from _loads_of(host)
+            if plugin.name != "fake":  # what is made up has no processes
+                yield from _processes_of(host, f"{there}/note")
+        finally:
+            host.run(["rm", "-rf", "--", there])
+
+
+def _commands_of(host: Host) -> Iterator[str]:
+    if host.run(["echo", "a  b", "$HOME", "'"]).text != "a  b $HOME '\n":
+        yield "run changes the words of a command"
+    text = b"a\n 'b' $HOME\n\n"
+    if host.run(["cat"], stdin=text).stdout != text:
+        yield "run changes what a command reads and prints"
+    if host.run(["iotrial-no-such-program"]).exit != 127:  # noqa: PLR2004 (the shell's own)
+        yield "run gives another exit status than 127 for a program that is not installed"
+    with _raises(HostError) as raised:
+        host.run(["sleep", "30"], timeout=0.2)
+    if not raised:
+        yield "run does not raise HostError for a command that takes longer than its timeout"
+    began = host.clock()
+    host.sleep(0.01)
+    if host.clock() < began + 0.009:
+        yield "sleep ends before its time, or the clock stands still"
+
+
+def _files_of(host: Host, path: str) -> Iterator[str]:
+    with _raises(FileRefused) as raised:
+        host.read(path)
+    if not raised or raised[0].errno != errno.ENOENT:
+        yield "read does not raise FileRefused with ENOENT for a file that is not there"
+    host.save(path, _ODD_BYTES)
+    host.append(path, _ODD_BYTES)
+    if host.read(path) != _ODD_BYTES * 2:
+        yield "what was saved and appended is not what is read"
+    host.write(path, b"XY")
+    if host.read(path) != b"XY" + (_ODD_BYTES * 2)[2:]:
+        yield "write does not write over the beginning of the file alone"
+    folder, _, name = path.rpartition("/")
+    if host.list(folder) != [name]:
+        yield "list does not give the names in a folder"
+    host.remove(path)
+    host.remove(path)
+    if host.list(folder):
+        yield "what was removed is still there"
+
+
+def _steps_of(host: Host, path: str) -> Iterator[str]:
+    host.save(path, b"old\n")
+    act = (Change("write", path, "new"),)
+    seen, kept, held, lost = host.batch(
+        [
+            Read(Probe(path)),
+            Ensure(Probe(path), "old", act),
+            Ensure(Probe(path), "new", act),
+            Read(Probe(f"{path}.absent")),
+        ]
+    )
+    if (seen.raw, kept.raw, held.raw) != (b"old\n",) * 3 or host.read(path) != b"new\n":
+        yield "batch does not do its steps in order, and writes what differs alone"
+    if lost.errno != errno.ENOENT:
+        yield "batch gives no ENOENT for a file that is not there"
+    host.remove(path)
+
+
+def _lock_of(host: Host, path: str) -> Iterator[str]:
+    with host.lock(path), _raises(LockedError) as raised, host.lock(path):
+        pass
+    if not raised:
+        yield "a lock that is held can be taken once more"
+    with host.lock(path):
+        pass
+
+
+def _loads_of(host: Host) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="iotrial-") as name:
+        folder = Path(name)
+        ended = host.start(["echo", "hi"], folder=folder, environment={}).wait(_WAITS)
+        if ended != 0 or (folder / "stdout").read_bytes() != b"hi\n":
+            yield "a load's exit status or output does not come back"
+        load = host.start(["sleep", "60"], folder=folder, environment={})
+        if load.wait(0.05) is not None:
+            yield "wait says that a load has ended that goes on"
+        load.kill(gently=True)
+        if load.wait(_WAITS) != _ENDED:
+            yield "kill does not end a load"
+
+
+def _processes_of(host: Host, path: str) -> Iterator[str]:
+    host.mark({"IOTRIAL_TRY": "it's $HOME"})
+    if host.run(["printenv", "IOTRIAL_TRY"]).text != "it's $HOME\n":
+        yield "a command does not carry the mark"
+    host.mark({})
+    if host.run(["printenv", "IOTRIAL_TRY"]).exit == 0:
+        yield "a mark stays when it is taken back"
+    script = 'echo ready; while read -r line; do echo "$line" >>"$0"; done; echo end >>"$0"'
+    with host.guard(["sh", "-c", script, path], every=0.05):
+        host.sleep(0.3)
+    heard = host.read(path).decode().split()
+    if heard[:1] != ["."] or heard[-2:] != ["done", "end"]:
+        yield f"a guard does not hear that we live and that we leave, but {heard}"
+
+
+@contextmanager
+def _raises(kind: type[E]) -> Iterator[list[E]]:
+    """Holds what was raised in it, where that is of this kind."""
+    raised: list[E] = []
+    try:
+        yield raised
+    except kind as error:
+        raised.append(error)
 
 
 # -- validity, native files, reports

@@ -124,6 +124,13 @@ KINDS: Mapping[str, PluginKind] = MappingProxyType(
                 "reports of several folders",
             ),
             PluginKind(
+                "hosts",
+                "HOST",
+                ("iotrial.hosts.via",),
+                "iotrial.model.host:Connector",
+                "ways to reach a host",
+            ),
+            PluginKind(
                 "labs",
                 "LAB",
                 ("iotrial_vmlab.labs",),
@@ -181,6 +188,16 @@ def plugins(kind: str) -> tuple[Plugin, ...]:
 def values(kind: str) -> Mapping[str, Any]:
     """The values of every plugin of a kind by name, in alphabetical order."""
     return MappingProxyType({plugin.name: plugin.value for plugin in plugins(kind)})
+
+
+def one(kind: str, name: str) -> Plugin | None:
+    """The plugin of a kind that has this name, whatever is wrong with those of other names.
+
+    Raises UsageError where two have it."""
+    found = [plugin for plugin in _found(KINDS[kind]) if plugin.name == name]
+    if len(found) > 1:
+        raise conflict(name, *found[:2])
+    return found[0] if found else None
 
 
 def added(kind: str) -> tuple[Plugin, ...]:

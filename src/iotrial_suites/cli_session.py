@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, suppress
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from rich.text import Text
 
 from iotrial.called import as_root
-from iotrial.cli.machine import HERE, machines
+from iotrial.cli.machine import HERE, machines, place_of
 from iotrial.cli.output import Output, writing
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, TargetRefused, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import read_reports, restore
+from iotrial.execute.settings.restore import settle
+from iotrial.hosts.at_once import Pool
 from iotrial.hosts.login import login
-from iotrial.hosts.places import journal_folder
+from iotrial.hosts.via import is_via
 from iotrial.model.event import Message
-from iotrial.model.host import Host
+from iotrial.model.host import Connect, Host
 from iotrial.model.hostlist import expanded
 from iotrial.model.study import StudyHost
 from iotrial.model.target import PreparedTarget, Target
@@ -95,7 +97,7 @@ def resumed(folder: Path, *, anew: bool) -> SessionRequest:
             advice="Look at its owner and mode, or go on as who began it, such as root:"
             f" {as_root()} check --resume {folder}",
         )
-    check_ways((way, way) for way in header.ways if way not in ("local", "localhost"))
+    check_ways((way, place_of(way).ssh) for way in header.ways)
     return SessionRequest(chosen(header.cases), header.rounds, header.seed, header.ways)
 
 
@@ -157,9 +159,14 @@ def execute(
         reach = stack.enter_context(
             machines(pretend=False, purpose=purpose, several=len(places) > 1)
         )
-        hands = stack.enter_context(closing(_Hands(output, places, reach)))
-        hands.hosts = [hands.reached(number) for number in range(len(places))]
-        party = _party(wish, hands.hosts, given)
+        pool = stack.enter_context(Pool(places, partial(_entered, output, reach)))
+        hosts = [*pool.open_all().values()]
+        party = _party(wish, hosts, given)
+
+        def renewed(number: int) -> Host:
+            hosts[number] = pool.renew(places[number].name)
+            return hosts[number]
+
         header = SessionHeader(
             tuple((suite.name, suite.title) for suite in wish.suites),
             tuple(name for name, _ in wish.ids),
@@ -176,7 +183,7 @@ def execute(
         interruption = stack.enter_context(Interruption())
         last_from, last = last_before(folder.absolute(), header_of(folder))
         session = CheckSession(
-            CaseEnvironment(party, interruption, hands.renewed, false_alarms()),
+            CaseEnvironment(party, interruption, renewed, false_alarms()),
             folder,
             _Terminal(output, CheckResults((), (), (), last=last, last_from=last_from)),
             known_here(party.machines),
@@ -215,6 +222,8 @@ def _places(hosts: Sequence[str]) -> tuple[StudyHost, ...]:
     for way in ways:
         if way in ("local", "localhost"):
             found.append(HERE)
+        elif is_via(way):
+            found.append(place_of(way))
         else:
             _, name = login(way)
             found.append(StudyHost(name.rpartition("@")[2], way))
@@ -251,45 +260,14 @@ def _ready(host: Host, target: Target) -> PreparedTarget:
         ) from refused
 
 
-@dataclass
-class _Hands:
-    """Reaching hosts: each locked, and what it was owed paid.  A host that is reached anew lets go
-    of what was held of it before."""
-
-    output: Output
-    places: Sequence[StudyHost]
-    reach: Callable[[StudyHost], AbstractContextManager[Host]]
-    hosts: list[Host] = field(default_factory=list)
-    _held: dict[int, ExitStack] = field(default_factory=dict)
-
-    def reached(self, number: int) -> Host:
-        """Raises HostUnreachable, LockedError, OwedError."""
-        with ExitStack() as stack:
-            host = stack.enter_context(self.reach(self.places[number]))
-            stack.enter_context(locked(host))
-            for line in read_reports(host, journal_folder(host)):
-                self.output.note(f"{host.name}: {line}")
-            for line in restore(host, journal_folder(host)).done:
-                self.output.note(f"{host.name}: owed from before: {line}")
-            swept(host)
-            self._let_go(number)
-            self._held[number] = stack.pop_all()
-            return host
-        raise AssertionError  # never: the stack lets everything through
-
-    def renewed(self, number: int) -> Host:
-        self._let_go(number)
-        self.hosts[number] = self.reached(number)
-        return self.hosts[number]
-
-    def _let_go(self, number: int) -> None:
-        if number in self._held:
-            with suppress(HostUnreachable):
-                self._held.pop(number).close()
-
-    def close(self) -> None:
-        for number in list(self._held):
-            self._let_go(number)
+@contextmanager
+def _entered(output: Output, reach: Connect, place: StudyHost) -> Iterator[Host]:
+    """A host, locked, and paid what it is owed.  Raises HostUnreachable, LockedError, OwedError."""
+    with reach(place) as host, locked(host):
+        for line in settle(host, lambda line: output.note(f"{host.name}: {line}")).done:
+            output.note(f"{host.name}: owed from before: {line}")
+        swept(host)
+        yield host
 
 
 @dataclass

@@ -17,9 +17,10 @@ import pytest
 
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.bounds import ANSWER_MOST
+from iotrial.hosts.connection import WrappedConnection
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
-from iotrial.hosts.ssh import SSHHost
+from iotrial.hosts.ssh import AgentHost, SSHHost
 from iotrial.hosts.steps import reads
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read, StepResult
@@ -70,23 +71,35 @@ def far(lab: Lab) -> Iterator[Callable[[str], Host]]:
         yield connected
 
 
+@pytest.fixture(scope="module")
+def wrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """This machine through a program that executes a command, with a state of its own."""
+    state = tmp_path_factory.mktemp("wrapped") / "state"
+    with AgentHost(WrappedConnection(["env", f"IOTRIAL_STATE={state}"], "wrapped")) as host:
+        yield host
+
+
 def a_place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     here = tmp_path / "here"
     here.mkdir()
     kinds = {"local": LocalHost, "fake": FakeHost}
-    host: Host = kinds[kind]() if kind in kinds else request.getfixturevalue("far")(kind)
+    host: Host
+    if kind == "wrapped":
+        host = request.getfixturevalue("wrapped")
+    else:
+        host = kinds[kind]() if kind in kinds else request.getfixturevalue("far")(kind)
     there = f"{tmp_path}/there"
     assert host.run(["mkdir", "-p", there]).exit == 0
     yield Place(host, there, here)
     host.mark({})
 
 
-@pytest.fixture(params=["local", "fake", *SHELLS])
+@pytest.fixture(params=["local", "fake", "wrapped", *SHELLS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield from a_place(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["local", *SHELLS])
+@pytest.fixture(params=["local", "wrapped", *SHELLS])
 def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A place whose processes are the kernel's."""
     yield from a_place(request.param, request, tmp_path)
@@ -539,6 +552,9 @@ def test_a_tunnel_leads_to_a_socket_there_for_us_alone_and_ends_with_its_context
     real: Place,
 ) -> None:
     there = f"{real.there}/a:b"
+    if real.host.name == "wrapped":
+        refused_a_tunnel(real)
+        return
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
         listener.bind(there)  # the boxes see our files
         listener.listen()
@@ -557,7 +573,16 @@ def test_a_tunnel_leads_to_a_socket_there_for_us_alone_and_ends_with_its_context
         assert here == there or not Path(here).exists()
 
 
+def refused_a_tunnel(place: Place) -> None:
+    """A program that only executes commands has none, and says so."""
+    with pytest.raises(HostError, match="wrapped: no tunnel"):
+        place.host.tunnel(place.path("one"))
+
+
 def test_two_tunnels_are_two(real: Place) -> None:
+    if real.host.name == "wrapped":
+        refused_a_tunnel(real)
+        return
     with (
         real.host.tunnel(real.path("one")) as one,
         real.host.tunnel(real.path("two")) as two,

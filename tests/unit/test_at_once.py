@@ -1,10 +1,16 @@
 """Jobs at the same time, or in turn: what they gave, and what they raised."""
 
+import _thread
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
-from iotrial.hosts.at_once import at_once
+from iotrial.errors import HostUnreachable, LockedError, OwedError
+from iotrial.hosts.at_once import Pool, at_once, unreached
+from iotrial.model.study import StudyHost
 
 
 @pytest.mark.parametrize("in_turn", [False, True])
@@ -39,3 +45,84 @@ def test_in_turn_nothing_leaves_the_thread_that_asks() -> None:
     found, _ = at_once(dict.fromkeys("abc", threading.get_ident), in_turn=True)
     assert [*found] == [*"abc"]
     assert set(found.values()) == {threading.get_ident()}
+
+
+class Doors:
+    """Opens hosts, and knows which are; ``wrong`` is raised by one, by its name, when it is opened
+    (``a``) or closed (``a_``)."""
+
+    def __init__(self, **wrong: Exception) -> None:
+        self.wrong = wrong
+        self.open: list[str] = []
+
+    @contextmanager
+    def enter(self, place: StudyHost) -> Iterator[str]:
+        if place.name in self.wrong:
+            raise self.wrong[place.name]
+        self.open.append(place.name)
+        try:
+            yield place.name.upper()
+        finally:
+            self.open.remove(place.name)
+            if f"{place.name}_" in self.wrong:
+                raise self.wrong[f"{place.name}_"]
+
+
+PLACES = tuple(map(StudyHost, "abc"))
+
+
+@pytest.mark.parametrize("in_turn", [False, True])
+def test_a_pool_has_what_can_be_opened_and_closes_it(*, in_turn: bool) -> None:
+    doors = Doors(b=HostUnreachable("b: cannot connect"))
+    with Pool(PLACES, doors.enter, in_turn=in_turn) as pool:
+        pool.open()
+        assert (pool.opened, [*pool.lost]) == ({"a": "A", "c": "C"}, ["b"])
+        del doors.wrong["b"]
+        assert pool.renew("b") == "B"
+        assert ([*pool.opened], doors.open.count("b")) == (["a", "b", "c"], 1)
+        assert pool.close(["a"]) == {}
+        assert ([*pool.opened], sorted(doors.open)) == (["b", "c"], ["b", "c"])
+    assert doors.open == []
+
+
+def test_whatever_closing_one_raises_the_others_are_closed() -> None:
+    lost, owed = HostUnreachable("c: the connection is lost"), OwedError("b: 1 thing")
+    doors = Doors(c_=lost)
+    with Pool(PLACES, doors.enter) as pool:
+        pool.open()
+    assert doors.open == []
+    doors = Doors(b_=owed, c_=lost)
+    with pytest.raises(OwedError, match="b: 1 thing"), Pool(PLACES, doors.enter) as pool:
+        pool.open()
+    assert doors.open == []
+
+
+def test_an_interrupt_while_hosts_are_opened_closes_those_that_were() -> None:
+    doors, slow = Doors(), threading.Event()
+
+    @contextmanager
+    def enter(place: StudyHost) -> Iterator[str]:
+        if place.name == "a":
+            _thread.interrupt_main()
+            slow.set()
+        else:
+            slow.wait(10)
+            time.sleep(0.2)  # it is open only after whoever asked has been interrupted
+        with doors.enter(place) as opened:
+            yield opened
+
+    with pytest.raises(KeyboardInterrupt), Pool(PLACES, enter) as pool:
+        pool.open()
+    assert doors.open == []
+
+
+def test_each_host_that_cannot_be_opened_is_named_and_the_gravest_decides() -> None:
+    errors = {"a": HostUnreachable("a: cannot connect"), "b": HostUnreachable("b: cut")}
+    said = unreached(errors)
+    assert isinstance(said, HostUnreachable)
+    assert said.message == "a: cannot connect; b: cut"
+    locked = LockedError("c: another iotrial is at work here")
+    assert unreached({**errors, "c": locked}) is locked
+    assert unreached({}) is None
+    with pytest.raises(KeyError):
+        unreached({"a": KeyError("a mistake of ours")})

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,8 +19,15 @@ import pytest
 import factories
 from iotrial import plugins
 from iotrial.conformance import problems
-from iotrial.errors import UsageError
+from iotrial.errors import StudyError, UsageError
+from iotrial.hosts.local import LocalHost
+from iotrial.hosts.via import connector
 from iotrial.judgement import judge
+from iotrial.keep.profile import Profile, parse, to_toml
+from iotrial.model.host import Connector
+from iotrial.model.step import Step, StepResult
+from iotrial.model.study import StudyHost
+from iotrial.plan.load import parse_study
 from iotrial.plugins import KINDS, Plugin, PluginWarning
 from iotrial.report import study
 from iotrial.report.view import view
@@ -118,7 +127,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
     assert [str(each.message).partition("is left out: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
         "its FORMAT is of type int, not RecordingFormat",
-        "it has none of TUNABLES, TOOL, FORMAT, @check, @rule, SUITE, NATIVE, SECTION, REPORT, LAB",
+        f"it has none of {', '.join(each.attribute for each in KINDS.values())}",
         "line 3: invalid syntax",
     ]
 
@@ -357,6 +366,164 @@ def test_a_run_names_the_plugin_that_it_used(installed: Path, tmp_path: Path) ->
     again = iotrial("run", out, "--more-blocks", "1", more=beside, code=2)
     changed = "tools pread was iotrial-example 1.0, is iotrial-example 1.1"
     assert f"was begun with other plugins: {changed}" in again.stderr
+
+
+HOST = """
+    from iotrial.hosts.ssh import through
+    from iotrial.model.host import Connector
+
+    EXAMPLE = "{state}"
+
+    def check(to):
+        return "" if to.startswith("/") else "name its folder of state"
+
+    HOST = Connector(
+        "boxed", "commands with a state of their own",
+        through(lambda to: ["env", "-i", f"IOTRIAL_STATE={{to}}"]), check,
+    )
+"""
+BOXED = """
+    question = "Is a larger block faster?"
+
+    [hosts.box]
+    via = "boxed://{state}"
+
+    [targets.file]
+    file = "{file}"
+    size = "4MiB"
+
+    [workloads.read]
+    tool = "dd"
+    options = {{ rw = "read", bs = "64KiB", size = "4MiB", direct = false }}
+    prepare = ["lay out"]
+
+    [factors.block]
+    option = "bs"
+    levels = ["64KiB", "1MiB"]
+
+    [design]
+    blocks = 2
+    settle = "0s"
+"""
+
+
+def test_a_host_plugin_of_one_file_is_tried_and_runs_a_study(tmp_path: Path) -> None:
+    state, own = tmp_path / "state", tmp_path / "own"
+    own.mkdir()
+    path = write(own, "boxed.py", HOST.format(state=state))
+    assert "✓ hosts boxed" in iotrial("plugins", "try", path).stdout
+    beside = {"IOTRIAL_PLUGINS": str(own)}
+    file, out = tmp_path / "file", tmp_path / "out"
+    study = write(tmp_path, "study.toml", BOXED.format(state=state, file=file))
+    assert "boxed:///" in iotrial("doctor", "--hosts", study, more=beside).stdout
+    iotrial("run", study, "--out", out, more=beside)
+    assert (state / "journal.d").is_dir(), "the host's books are where its wrapper says"
+    assert not file.exists(), "what was laid out is removed again"
+    (facts,) = [json.loads(each.read_text("utf-8")) for each in (out / "hosts").glob("*.json")]
+    origin = facts["plugins"]["hosts boxed"]
+    assert re.fullmatch(rf"{re.escape(str(path))} sha256:[0-9a-f]{{12}}", origin)
+    assert f"plugin hosts boxed ({origin})" in (out / "report.html").read_text("utf-8")
+    assert "Nothing is owed" in iotrial("status", f"boxed://{state}", more=beside).stdout
+    assert "Nothing is owed" in iotrial("restore", f"boxed://{state}", more=beside).stdout
+    write(tmp_path, "study.toml", BOXED.format(state="/nowhere", file="/tmp/file"))
+    iotrial("run", study, "--pretend", "--out", tmp_path / "made-up", more=beside)
+    (made_up,) = (json.loads(p.read_text()) for p in (tmp_path / "made-up/hosts").glob("*.json"))
+    assert made_up["kernel"] != facts["kernel"], "a made-up machine stands in for the box"
+
+
+@pytest.mark.parametrize(
+    ("via", "said"),
+    [
+        ("boxed://here", "name its folder of state"),
+        ("boxd:///x", "no plugin reaches hosts by boxd://"),
+        ("boxed", "'boxed' names no host"),
+        ("ssh://box", "ssh is not said by via"),
+        ("fake://", "fake is not said by via"),
+        ("boxed:///x\\u001b[2J", "names no host"),
+    ],
+)
+def test_a_way_that_no_plugin_knows_is_refused_with_its_line(
+    folder: Path, tmp_path: Path, via: str, said: str
+) -> None:
+    write(folder, "boxed.py", HOST.format(state="/x"))
+    text = textwrap.dedent(BOXED.format(state="/x", file=tmp_path / "file"))
+    with pytest.raises(StudyError, match=r"study\.toml:5: hosts\.box\.via: ") as caught:
+        parse_study(text.replace("boxed:///x", via), "study.toml", str)
+    assert said in caught.value.message
+
+
+def test_a_profile_keeps_how_a_host_is_reached(folder: Path) -> None:
+    write(folder, "boxed.py", HOST.format(state="/x"))
+    text = to_toml(
+        Profile("mine", (), hosts=(StudyHost("box", via="boxed:///x"), StudyHost("b", "b")))
+    )
+    keep = '[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = "1"\n'
+    assert parse(text + keep, "profile.toml").hosts == (
+        StudyHost("box", via="boxed:///x"),
+        StudyHost("b", "b"),
+    )
+    with pytest.raises(StudyError, match="no plugin reaches hosts by other://"):
+        parse(text.replace("boxed://", "other://") + keep, "profile.toml")
+
+
+@pytest.mark.parametrize(
+    ("now", "then", "said"),
+    [
+        ('EXAMPLE = "{state}"', "", "it has no EXAMPLE"),
+        ('startswith("/")', 'startswith("x")', "EXAMPLE: name its folder of state"),
+        ('["env", "-i"', '["env", "-i", "false"', "it raises HostUnreachable: example: cannot"),
+        ('["env", "-i"', '["no-such-program"', "no-such-program is not installed here"),
+        ('["env", "-i"', '["env", "-i", "HOME=/"', ""),
+    ],
+)
+def test_a_host_plugin_that_does_not_conform(
+    folder: Path, tmp_path: Path, now: str, then: str, said: str
+) -> None:
+    text = HOST.replace(now, then).format(state=tmp_path / "state")
+    (mine,) = plugins.in_file(write(folder.parent, "boxed.py", text))
+    found = problems(mine)
+    assert any(said in problem for problem in found) if said else found == ()
+
+
+def test_two_ways_of_one_name_are_an_error_and_other_hosts_are_reached(
+    folder: Path, tmp_path: Path
+) -> None:
+    write(folder, "one.py", HOST.format(state="/x"))
+    write(folder, "two.py", HOST.format(state="/x"))
+    with pytest.raises(UsageError, match=r"define 'boxed': .*one\.py .*two\.py"):
+        connector("boxed")
+    assert connector("local").name == "local"
+    own = {"IOTRIAL_PLUGINS": str(folder), "IOTRIAL_STATE": str(tmp_path / "state")}
+    assert "Nothing is owed" in iotrial("restore", more=own).stdout
+
+
+class Careless(LocalHost):
+    """Writes nowhere, keeps no lock, hands out no mark, and says what was asked for of nothing."""
+
+    def write(self, path: str, data: bytes) -> None:
+        self.save(path, data)
+
+    def lock(self, path: str) -> AbstractContextManager[None]:
+        return nullcontext(self.save(path, b""))
+
+    def mark(self, environment: Mapping[str, str]) -> None:
+        pass
+
+    def batch(self, steps: Sequence[Step]) -> tuple[StepResult, ...]:
+        return tuple(StepResult(b"old\n") for _ in steps)
+
+
+def test_each_verb_that_a_host_breaks_is_named(folder: Path) -> None:
+    (local,) = [each for each in plugins.plugins("hosts") if each.name == "local"]
+    bad = Connector("bad", "a host", lambda _access: nullcontext(Careless()))
+    assert problems(dataclasses.replace(local, name="bad", value=bad)) == (
+        "the host is called 'local', and not as it was told",
+        "write does not write over the beginning of the file alone",
+        "batch does not do its steps in order, and writes what differs alone",
+        "batch gives no ENOENT for a file that is not there",
+        "a lock that is held can be taken once more",
+        "a command does not carry the mark",
+    )
 
 
 SECTION = """

@@ -82,12 +82,17 @@ def _list(output: Output, study: Path) -> int:
     from iotrial.plan.load import load_hosts
 
     found = load_hosts(study)
-    output.document({"hosts": [{"host": each.name, "ssh": each.ssh} for each in found]})
+    output.document(
+        {
+            "hosts": [
+                {"host": each.name, "ssh": each.ssh, **({"via": each.via} if each.via else {})}
+                for each in found
+            ]
+        }
+    )
     table = TextTable("host", "reached by", header_style="dim")
     for each in found:
-        table.add_row(
-            Text(each.name), Text(f"ssh {each.ssh}" if each.ssh else "it is this machine")
-        )
+        table.add_row(Text(each.name), Text(each.reached or "it is this machine"))
     output.answer(table if found else "It names no hosts: it is about this machine.")
     return 0
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,13 +24,14 @@ from iotrial.cli.machine import HERE, machines, place_of
 from iotrial.cli.output import Output, common, pretend, writing
 from iotrial.errors import HostUnreachable, UsageError
 from iotrial.execute.interruption import Interruption
+from iotrial.hosts.at_once import Pool, at_once, gravest
 from iotrial.model.hostlist import expanded
 from iotrial.store import open_results
 from iotrial.units import format_wait, parse_seconds
 
 if TYPE_CHECKING:
     from iotrial.execute.keep.kept import Difference, KeptProfile
-    from iotrial.execute.keep.many_hosts import HostOutcome, HostOutcomes, HostProfile, Reach
+    from iotrial.execute.keep.many_hosts import HostOutcome, HostOutcomes, HostProfile
     from iotrial.keep.entry import KeptSetting, SettingConflict
     from iotrial.keep.native import NativeExport, NativeFile
     from iotrial.keep.profile import Profile
@@ -89,13 +91,11 @@ Given = tuple["Profile", "NativeExport"]
 
 
 def put(output: Output, host: Host, given: Given, seconds: float, stop: Interruption) -> None:
-    """Apply it, on probation for so many seconds (0: to stay)."""
+    """Apply it, on probation for so many seconds (0: to stay).  The host is locked."""
     from iotrial.execute.keep.keeping import apply
-    from iotrial.execute.settings.guard import locked
 
     profile, exported = given
-    with locked(host):
-        notes = apply(host, profile, exported.files, trial=seconds, stop=stop.check)
+    notes = apply(host, profile, exported.files, trial=seconds, stop=stop.check)
     others = found_conflicts(host, profile.entries, exported.files)
     state = {"kept": not seconds, "trying": seconds, "host": host.name}
     told = {"known": list(notes), "conflicts": list(map(asdict, others))}
@@ -118,19 +118,18 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
 
 
 def settle(output: Output, host: Host, action: str, name: str) -> int:
-    """Confirm, verify or undo what is kept by this name; the exit code."""
+    """Confirm, verify or undo what is kept by this name on the host, which is locked unless it is
+    only verified; the exit code."""
     from iotrial.execute.keep import keeping
-    from iotrial.execute.settings.guard import locked
 
     if action == "verify":
         return _verify(output, host, name)
-    with locked(host):
-        if action == "confirm":
-            keeping.confirm(host, name)
-            output.document({"name": name, "host": host.name, "kept": True})
-            output.answer(f"kept; undo: iotrial keep {name} undo")
-            return 0
-        payment = keeping.undo(host, name)
+    if action == "confirm":
+        keeping.confirm(host, name)
+        output.document({"name": name, "host": host.name, "kept": True})
+        output.answer(f"kept; undo: iotrial keep {name} undo")
+        return 0
+    payment = keeping.undo(host, name)
     output.document({"name": name, "host": host.name, **asdict(payment)})
     for line in (*payment.done, *payment.notes):
         output.answer(Text(line))
@@ -231,20 +230,17 @@ _SAYS = {
 
 def put_on_hosts(
     output: Output,
-    reach: Reach,
+    hosts: Mapping[str, Host],
     given: Mapping[StudyHost, Given],
     seconds: float,
     stop: Interruption,
 ) -> None:
     """Apply each host's share, on probation for so many seconds (0: to stay), on all or on none."""
-    from iotrial.execute.keep.many_hosts import HostProfile, apply, reached, unreached
+    from iotrial.execute.keep.many_hosts import HostProfile, apply
 
     shares = {p.name: HostProfile(each, exported.files) for p, (each, exported) in given.items()}
-    with reached(tuple(given), reach, lock=True) as (hosts, errors):
-        if error := unreached(errors):
-            raise error
-        came = apply(hosts, shares, trial=seconds, stop=stop.check)
-        others = {} if came.error else _conflicts(hosts, shares)
+    came = apply(hosts, shares, trial=seconds, stop=stop.check)
+    others = {} if came.error else _conflicts(hosts, shares)
     name = next(iter(shares.values())).profile.name
     output.document(
         {
@@ -301,30 +297,25 @@ def _conflicts(
     hosts: Mapping[str, Host], shares: Mapping[str, HostProfile]
 ) -> dict[str, tuple[SettingConflict, ...]]:
     """Who else sets it, by host; nothing of a host that was lost after all was done there."""
-    from iotrial.hosts.at_once import at_once
-
-    def asked(name: str) -> Callable[[], tuple[SettingConflict, ...]]:
-        share = shares[name]
-        return lambda: found_conflicts(hosts[name], share.profile.entries, share.files)
-
-    found, _ = at_once({name: asked(name) for name in shares})
+    found, _ = at_once(
+        {
+            name: partial(found_conflicts, hosts[name], share.profile.entries, share.files)
+            for name, share in shares.items()
+        }
+    )
     return {name: found[name] for name in shares if name in found}
 
 
-def settle_on_hosts(
-    output: Output, reach: Reach, places: Sequence[StudyHost], action: str, name: str
-) -> int:
+def settle_on_hosts(output: Output, pool: Pool[Host], action: str, name: str) -> int:
     """Confirm, verify or undo what is kept by this name on each host; the exit code."""
-    from iotrial.execute.keep.many_hosts import confirm, reached, unreached
+    from iotrial.execute.keep.many_hosts import confirm
 
     if action == "verify":
-        return _verified_on_hosts(output, reach, places, name)
+        return _verified_on_hosts(output, pool, name)
     if action == "undo":
-        return _undo(output, reach, places, name)
-    with reached(places, reach, lock=True) as (hosts, errors):
-        if error := unreached(errors):
-            raise error
-        came = confirm(hosts, name)
+        return _undo(output, pool, name)
+    pool.check()
+    came = confirm(pool.opened, name)
     _say_confirmed(output, came, name)
     if came.error is not None:
         raise came.error
@@ -339,20 +330,17 @@ def _say_confirmed(output: Output, came: HostOutcomes, name: str) -> None:
         output.answer(Text(_line(outcome)))
 
 
-def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[StudyHost], name: str) -> int:
-    from iotrial.execute.keep.many_hosts import gravest, reached, verified
+def _verified_on_hosts(output: Output, pool: Pool[Host], name: str) -> int:
+    from iotrial.execute.keep.many_hosts import verified
     from iotrial.execute.settings.moved import renamings
-    from iotrial.hosts.at_once import at_once
 
-    with reached(places, reach, lock=False) as (hosts, lost):
-        found, errors = verified(hosts, name)
-        asked = {each: _asking(hosts[each], there) for each, (there, _) in found.items()}
-        others, _ = at_once(asked)
-    errors |= lost
+    found, errors = verified(pool.opened, name)
+    asked = {each: partial(of_kept, pool.opened[each], kept) for each, (kept, _) in found.items()}
+    others, _ = at_once(asked)
+    errors |= pool.lost
     rows: list[dict[str, object]] = []
     bad = False
-    for place in places:
-        host = place.name
+    for host in pool.names:
         if host in errors:
             rows.append(_missing(output, host, errors[host]))
             bad = True
@@ -384,10 +372,6 @@ def _verified_on_hosts(output: Output, reach: Reach, places: Sequence[StudyHost]
     return DIFFERS if bad else 0
 
 
-def _asking(host: Host, there: KeptProfile) -> Callable[[], tuple[SettingConflict, ...]]:
-    return lambda: of_kept(host, there)
-
-
 def _missing(output: Output, host: str, error: Exception) -> dict[str, object]:
     """A host of which nothing can be said, or on which nothing is kept."""
     why = str(getattr(error, "message", error)).removeprefix(f"{host}: ")
@@ -411,16 +395,14 @@ def _raise_unless(
         raise error
 
 
-def _undo(output: Output, reach: Reach, places: Sequence[StudyHost], name: str) -> int:
+def _undo(output: Output, pool: Pool[Host], name: str) -> int:
     from iotrial.errors import OwedError
-    from iotrial.execute.keep.many_hosts import gravest, reached, undone
+    from iotrial.execute.keep.many_hosts import undone
 
-    with reached(places, reach, lock=True) as (hosts, lost):
-        found, errors = undone(hosts, name)
-    errors |= lost
+    found, errors = undone(pool.opened, name)
+    errors |= pool.lost
     rows: list[dict[str, object]] = []
-    for place in places:
-        host = place.name
+    for host in pool.names:
         if host in found:
             rows.append({"host": host, "state": "undone", **asdict(found[host])})
             for line in (*found[host].done, *found[host].notes):
@@ -524,7 +506,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     if action == "show":
         _show(output, profile, given)
         words = shlex.join([what, *_said(findings, name, hosts), "try", "--for", "5m"])
-        start = "iotrial" if any(place.ssh for place in given) else "sudo IOTRIAL"
+        start = "iotrial" if any(place.way for place in given) else "sudo IOTRIAL"
         output.note(f"Nothing is changed yet. To try it: {start} keep {words}")
     elif action == "export":
         _export(output, profile, given, out)
@@ -627,32 +609,43 @@ def _put(
             "a made-up machine ends with this command: there is nothing to confirm or undo later",
             advice="Leave --pretend out, or see what apply --pretend does.",
         )
-    several = len(given) > 1
-    with (
-        Interruption() as stop,
-        machines(pretend=pretend, purpose="keep", several=several) as reach,
-    ):
-        if several:
-            put_on_hosts(output, reach, given, seconds, stop)
+    with Interruption() as stop, _opened(tuple(given), pretend=pretend) as pool:
+        pool.check()
+        if len(given) > 1:
+            put_on_hosts(output, pool.opened, given, seconds, stop)
             return
-        ((place, mine),) = given.items()
-        with reach(place) as here:
-            put(output, here, mine, seconds, stop)
+        (here,), (mine,) = pool.opened.values(), given.values()
+        put(output, here, mine, seconds, stop)
 
 
 def _settled(
     output: Output, action: str, name: str, places: tuple[StudyHost, ...], *, pretend: bool
 ) -> int:
-    several = len(places) > 1
+    looks = action == "verify"
     # What is begun here is done to its end, whoever asks to stop; looking alone can be ended.
     with (
-        nullcontext() if action == "verify" else Interruption(),
-        machines(pretend=pretend, purpose="keep", several=several) as reach,
+        nullcontext() if looks else Interruption(),
+        _opened(places, lock=not looks, pretend=pretend) as pool,
     ):
-        if several:
-            return settle_on_hosts(output, reach, places, action, name)
-        with reach(places[0]) as here:
-            return settle(output, here, action, name)
+        if len(places) > 1:
+            return settle_on_hosts(output, pool, action, name)
+        pool.check()
+        (here,) = pool.opened.values()
+        return settle(output, here, action, name)
+
+
+@contextmanager
+def _opened(
+    places: tuple[StudyHost, ...], *, pretend: bool, lock: bool = True
+) -> Iterator[Pool[Host]]:
+    from iotrial.execute.keep.many_hosts import reached
+
+    several = len(places) > 1
+    with (
+        machines(pretend=pretend, purpose="keep", several=several) as reach,
+        reached(places, reach, lock=lock) as pool,
+    ):
+        yield pool
 
 
 def _show(output: Output, profile: Profile, given: Mapping[StudyHost, Given]) -> None:
@@ -660,9 +653,7 @@ def _show(output: Output, profile: Profile, given: Mapping[StudyHost, Given]) ->
     output.answer(Text(f"{profile.name}: {profile.question}" if profile.question else profile.name))
     for place, (share, exported) in given.items():
         if profile.hosts or len(given) > 1:
-            output.answer(
-                Text(f"{place.name}:" if not place.ssh else f"{place.name}: ssh {place.ssh}")
-            )
+            output.answer(Text(f"{place.name}: {place.reached}" if place.way else f"{place.name}:"))
         _show_share(output, share, exported)
     _say_apart(output, profile)
 

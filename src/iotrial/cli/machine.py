@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import zlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from iotrial.errors import HostUnreachable, UsageError
-from iotrial.model.host import Host
+from iotrial.hosts.local import wakeup_pipe
+from iotrial.hosts.via import connector, is_via, reached
+from iotrial.model.host import Access, Connect, Host
 from iotrial.model.study import StudyHost
 
 HERE = StudyHost("local")
@@ -26,8 +24,12 @@ _SUFFIXES = frozenset((
 
 
 def place_of(host: str | None) -> StudyHost:
-    """The machine of a HOST argument: this one, or anything ssh(1) takes."""
-    return HERE if host in (None, "", "local", "localhost") else StudyHost(str(host), str(host))
+    """The machine of a HOST argument: this one, one of a connector, or anything ssh(1) takes."""
+    if not host or host in ("local", "localhost"):
+        return HERE
+    if is_via(host):
+        return StudyHost(re.sub(r"[^A-Za-z0-9._+-]+", "-", host).strip("-."), via=host)
+    return StudyHost(host, host)
 
 
 def means_a_file(word: str) -> bool:
@@ -66,43 +68,15 @@ def machine(*, pretend: bool, place: StudyHost = HERE, purpose: str = "") -> Ite
 
 
 @contextmanager
-def machines(
-    *, pretend: bool, purpose: str = "", several: bool = False
-) -> Iterator[Callable[[StudyHost], AbstractContextManager[Host]]]:
+def machines(*, pretend: bool, purpose: str = "", several: bool = False) -> Iterator[Connect]:
     """How to get at hosts, each as :func:`machine` says, from any thread.  ``several``: this
     machine too has the name then that the study gives it, to tell it from the others."""
-    if pretend:
-        yield partial(_made_up, several=several)
-        return
-    from iotrial.hosts.local import wakeup_pipe
+    with nullcontext() if pretend else wakeup_pipe() as wakeup:
 
-    with wakeup_pipe() as wakeup:
-        yield partial(_real, wakeup=wakeup, purpose=purpose, several=several)
+        def reach(place: StudyHost) -> AbstractContextManager[Host]:
+            own = several or (place.way and not pretend)
+            name = place.name if own else ""
+            access = Access(name=name, wakeup=wakeup, purpose=purpose)
+            return connector("fake").connect(access) if pretend else reached(place, access)
 
-
-@contextmanager
-def _made_up(place: StudyHost, *, several: bool) -> Iterator[Host]:
-    from iotrial.hosts.fake import FakeHost
-
-    host = FakeHost(seed=zlib.crc32(place.name.encode()) if several else 1)
-    if several:
-        host.name = place.name
-    yield host
-
-
-@contextmanager
-def _real(place: StudyHost, *, wakeup: int, purpose: str, several: bool) -> Iterator[Host]:
-    from iotrial.hosts.local import LocalHost
-
-    if not place.ssh:
-        here = LocalHost(wakeup=wakeup, purpose=purpose)
-        if several:
-            here.name = place.name
-        yield here
-        return
-    from iotrial.hosts.bounds import started_on
-    from iotrial.hosts.ssh import SSHHost
-
-    doing = started_on(purpose, socket.gethostname(), os.getpid())
-    with SSHHost(place.ssh, name=place.name, wakeup=wakeup, purpose=doing) as host:
-        yield host
+        yield reach

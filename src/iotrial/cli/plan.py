@@ -24,6 +24,7 @@ from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.errors import FormatError, IotrialError, StudyError, printable
 from iotrial.files import read_bytes
+from iotrial.hosts.at_once import Pool
 from iotrial.look.outline import Outline, outline, outline_of_many
 from iotrial.look.topology import warnings, words
 from iotrial.model.finding import StageProgress
@@ -294,12 +295,16 @@ def command(
       iotrial plan study.toml --noise results/2026-11-20-scheduler-aa
     """
     loaded = replace(study_at(study), pretended=pretend)
-    with machines(pretend=pretend, several=len(loaded.places) > 1) as reach:
+    with (
+        machines(pretend=pretend, several=len(loaded.places) > 1) as reach,
+        Pool(loaded.places, reach, in_turn=pretend) as pool,
+    ):
+        hosts = pool.open_all()
         if several(loaded):
-            seen, name = outline_of_many(reach, loaded, in_turn=pretend), loaded.place.name
+            seen, name = outline_of_many(hosts, loaded, in_turn=pretend), loaded.place.name
         else:
-            with reach(loaded.place) as host:
-                seen, name = outline(host, loaded), host.name
+            (host,) = hosts.values()
+            seen, name = outline(host, loaded), host.name
     spread = chosen(loaded, noise, pilot, NoiseSearch(Path("results"), name))
     costs = estimate(seen.study, aims=seen.aimed, noise=spread.spreads)
     _document(output, seen, costs, spread)

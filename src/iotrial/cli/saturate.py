@@ -19,7 +19,7 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.errors import IotrialError, RefusedError
 from iotrial.files import read_text, write_text
-from iotrial.hosts.at_once import at_once
+from iotrial.hosts.at_once import Pool, at_once
 from iotrial.look.engines import ENGINES, EngineSupport, try_engines
 from iotrial.look.facts import gather, numbers
 from iotrial.look.reading import status
@@ -297,22 +297,21 @@ def _looked(
     armed = dict(zip((aim.name for aim in aims), destroys, strict=False))
     hosts = {StudyHost(aim.host, aim.ssh): None for aim in aims}
     several = len(hosts) > 1 or any(place.ssh for place in hosts)
-    with machines(pretend=pretend, several=several) as reach:
 
-        def look(place: StudyHost) -> _About:
-            mine = [aim for aim in aims if aim.host == place.name]
-            with reach(place) as host:
-                tables = {
-                    aim.name: {
-                        **_table(host, aim, size, armed.get(aim.name)),
-                        **({"host": place.name} if several else {}),
-                    }
-                    for aim in mine
-                }
-                tried = try_engines(host, engines, [aim.path for aim in mine])
-                return _About(tables, tried, int(numbers(gather(host, (), ["fio"]))["cpus"]))
+    def look(host: Host, name: str) -> _About:
+        mine = [aim for aim in aims if aim.host == name]
+        tables = {
+            aim.name: {
+                **_table(host, aim, size, armed.get(aim.name)),
+                **({"host": name} if several else {}),
+            }
+            for aim in mine
+        }
+        tried = try_engines(host, engines, [aim.path for aim in mine])
+        return _About(tables, tried, int(numbers(gather(host, (), ["fio"]))["cpus"]))
 
-        found, errors = at_once({place.name: partial(look, place) for place in hosts})
+    with machines(pretend=pretend, several=several) as reach, Pool([*hosts], reach) as pool:
+        found, errors = at_once({n: partial(look, host, n) for n, host in pool.open_all().items()})
     if errors:
         raise next(iter(errors.values()))
     return [(place, found[place.name]) for place in hosts]

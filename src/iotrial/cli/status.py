@@ -167,7 +167,7 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     if blind:
         output.note(blind)
     if owing and not running:
-        there = f" -- '{place.ssh}'" if place.ssh else ""
+        there = f" -- '{place.way}'" if place.way else ""
         output.note(f"Give it back with: iotrial restore{there}")
     return 4 if owing and not running else 0
 

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,9 +22,8 @@ from iotrial.execute.load.chores import ChoreRunner
 from iotrial.execute.preflight import check_machine
 from iotrial.execute.session import HostSession, open_session
 from iotrial.execute.settings.guard import locked
-from iotrial.execute.settings.restore import RestoreReport, read_reports, restore
-from iotrial.hosts.at_once import at_once
-from iotrial.hosts.places import journal_folder
+from iotrial.execute.settings.restore import RestoreReport, settle
+from iotrial.hosts.at_once import Pool, at_once, gravest
 from iotrial.look.kernels import KernelIdentity, Key, kernel_of, refuse_twins, shared
 from iotrial.model.host import Connect
 from iotrial.model.study import Study, StudyHost
@@ -47,8 +47,8 @@ class HostsUnreachable(HostUnreachable):
 
 @dataclass
 class Hosts:
-    """``sessions`` are those of the hosts at hand, by name; ``stacks`` give everything back when
-    they are closed, ``upkeep`` does their chores; ``owing`` what those that were lost are owed.
+    """``pool`` has the sessions of the hosts at hand, which give everything back when they are
+    closed; ``upkeep`` does their chores; ``owing`` what those that were lost are owed.
     ``owners`` says which host sets what several have in common, ``lenders`` who does so for
     others; ``locks`` let one host of each kernel in at a time.  ``in_turn``: no host makes anyone
     wait, and they are worked on one after another.  ``prepared`` makes a host ready that is back.
@@ -60,8 +60,6 @@ class Hosts:
     results: Path
     payment: RestoreReport
     said: Callable[[str], None]
-    sessions: dict[str, HostSession] = field(default_factory=dict)
-    stacks: dict[str, ExitStack] = field(default_factory=dict)
     upkeep: dict[str, ChoreRunner] = field(default_factory=dict)
     owing: dict[str, OwedError | None] = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
@@ -72,6 +70,15 @@ class Hosts:
     spare: bool = False
     locks: dict[str, threading.Lock] = field(default_factory=dict)
     in_turn: bool = False
+    pool: Pool[HostSession] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pool = Pool(self.study.places, self._entered, in_turn=self.in_turn)
+
+    @property
+    def sessions(self) -> dict[str, HostSession]:
+        """By name, in the study's order."""
+        return self.pool.opened
 
     @property
     def several(self) -> bool:
@@ -107,7 +114,8 @@ class Hosts:
         sessions = [session for name, session in self.sessions.items() if name in wanted]
         if len(sessions) == 1 and len(self.study.places) == 1 and not self.spare:
             return {sessions[0].name: do(sessions[0])}
-        found, errors = at_once({m.name: _bound(do, m) for m in sessions}, in_turn=self.in_turn)
+        jobs = {each.name: partial(do, each) for each in sessions}
+        found, errors = at_once(jobs, in_turn=self.in_turn)
         lost = {name: e for name, e in errors.items() if isinstance(e, HostUnreachable)}
         grave = [error for error in errors.values() if not isinstance(error, HostUnreachable)]
         if grave:
@@ -195,75 +203,67 @@ class Hosts:
     # -- coming and going -------------------------------------------------------------------------
 
     def need(self, trial: Trial) -> None:
-        """Have every host that a trial needs at hand.  Raises HostLost for those that are not."""
-        missing = [place for place in self.study.places if place.name not in self.sessions]
+        """Have every host that a trial needs at hand: reached, paid what it is owed, and ready.
+        Raises HostLost for those that are not."""
         needed = {*needed_by(self.study, trial), *self.lenders}
-        gone = [place for place in missing if place.name in needed]
-        errors: dict[str, HostUnreachable] = {}
-        for place in gone:
-            try:
-                self.join(place)
-                self.said(f"{place.name} is back")
-            except (HostUnreachable, LockedError) as error:
-                errors[place.name] = HostUnreachable(error.message, advice=error.advice)
-            except OwedError as owed:
-                self.owing[place.name] = owed
-                errors[place.name] = HostUnreachable(owed.message, advice=owed.advice)
-        if errors:
-            raise HostsUnreachable(errors)
+        gone = [each.name for each in self.study.places if each.name not in self.sessions]
+        gone = [name for name in gone if name in needed]
+        errors = self.pool.open(gone)
+        lost: dict[str, HostUnreachable] = {}
+        for name in gone:
+            match errors.get(name):
+                case None:
+                    self.owing.pop(name, None)
+                    self.said(f"{name} is back")
+                case (HostUnreachable() | LockedError() | OwedError()) as error:
+                    if isinstance(error, OwedError):
+                        self.owing[name] = error
+                    lost[name] = HostUnreachable(error.message, advice=error.advice)
+                case error:
+                    raise error
+        if lost:
+            raise HostsUnreachable(lost)
 
-    def join(self, place: StudyHost) -> None:
-        """Reach a host, pay what it is owed, and have its session ready."""
-        session = self.open(place)
-        try:
-            if self.prepared:
-                self.prepared(session)
-        except BaseException:
-            self.stacks.pop(place.name).close()
-            raise
-        order = [each.name for each in self.study.places]
-        self.sessions[place.name] = session
-        self.sessions = dict(sorted(self.sessions.items(), key=lambda each: order.index(each[0])))
-        self.owing.pop(place.name, None)
-
-    def open(self, place: StudyHost) -> HostSession:
+    @contextmanager
+    def _entered(self, place: StudyHost) -> Iterator[HostSession]:
         """A host's session.  Raises HostUnreachable, LockedError, and as a session does."""
-        with ExitStack() as stack:
-            host = stack.enter_context(self.reach(place))
-            mine = self.share(place)
-            check_machine(host, mine)
-            stack.enter_context(locked(host))
-            for line in read_reports(host, journal_folder(host)):
-                self.said(line)
-            refuse_pending(host)
-            for line in restore(host, journal_folder(host)).done:
-                self.said(f"owed from an earlier run: {line}")
-            payment = RestoreReport()
-            opened = open_session(host, mine, results=self.results, payment=payment)
-            kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
-            with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
-                session = stack.enter_context(opened)  # they would take each other's loop devices
-            if self.several:
-                session.topologies |= together(self.study, place, session.topologies)
-            session.kernel = kernel
-            self.stacks[place.name] = stack.pop_all()
-            return session
-        raise AssertionError  # never: the stack lets everything through
+        mine, payment = self.share(place), RestoreReport()
+        try:
+            with ExitStack() as stack:
+                host = stack.enter_context(self.reach(place))
+                check_machine(host, mine)
+                stack.enter_context(locked(host))
+                refuse_pending(host)
+                for line in settle(host, self.said).done:
+                    self.said(f"owed from an earlier run: {line}")
+                opened = open_session(host, mine, results=self.results, payment=payment)
+                kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
+                with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
+                    session = stack.enter_context(opened)  # they would take each other's loops
+                if self.several:
+                    session.topologies |= together(self.study, place, session.topologies)
+                session.kernel = kernel
+                if self.prepared:
+                    self.prepared(session)
+                yield session
+        finally:
+            self._add(payment)
+
+    def _add(self, payment: RestoreReport) -> None:
+        self.payment.done += payment.done
+        self.payment.notes += payment.notes
+        self.payment.owed += payment.owed
 
     def lose(self, lost: Mapping[str, HostUnreachable]) -> None:
         """Let hosts go.  Raises HostUnreachable, or what is owed, where none is left."""
         for name, error in lost.items():
-            session = self.sessions.pop(name, None)
-            if session is None:
+            if name not in self.sessions:
                 continue
             self.said(f"{name} is lost: {error.message}")
-            try:
-                self._close(session)
-                self.owing[name] = None
-            except OwedError as owed:
-                self.owing[name] = owed
-            except HostUnreachable:
-                self.owing[name] = None
+            left = self.pool.close([name]).get(name)
+            if not isinstance(left, OwedError | HostUnreachable | None):
+                raise left
+            self.owing[name] = left if isinstance(left, OwedError) else None
         if not self.sessions and not self.spare:
             raise next(iter(lost.values()))
 
@@ -276,32 +276,14 @@ class Hosts:
             return [error.message for error in lost.lost.values()]
         return [problem for problems in found.values() for problem in problems]
 
-    def _close(self, session: HostSession) -> None:
-        try:
-            self.stacks.pop(session.name).close()
-        finally:
-            self.payment.done += session.payment.done
-            self.payment.notes += session.payment.notes
-            self.payment.owed += session.payment.owed
-
     def close(self) -> None:
         """Give everything back, everywhere.  Raises OwedError naming what could not be."""
-        sessions, self.sessions = list(self.sessions.values()), {}
-        closing = {m.name: _bound(self._close, m) for m in reversed(sessions)}
-        _, errors = at_once(closing, in_turn=self.in_turn)
+        errors = self.pool.close()
         for name in [name for name, error in self.owing.items() if error is not None]:
             self._settle(name)
-        owed = [error for error in errors.values() if isinstance(error, OwedError)]
-        owed += [error for error in self.owing.values() if error is not None]
-        if others := [e for e in errors.values() if not isinstance(e, OwedError)]:
-            raise others[0]
-        if len(owed) == 1:
-            raise owed[0]
-        if owed:
-            lines = [line for each in owed for line in (each.message, *each.owed)]
-            raise OwedError(
-                f"{len(owed)} hosts are still owed something:", owed=lines, advice=owed[0].advice
-            )
+        errors |= {name: error for name, error in self.owing.items() if error is not None}
+        if error := gravest(errors):
+            raise error
 
     def _settle(self, name: str) -> None:
         """Ask a host that was lost once more; what its guard has paid, or is paid now, is owed no
@@ -309,9 +291,7 @@ class Hosts:
         place = next(each for each in self.study.places if each.name == name)
         try:
             with self.reach(place) as host, locked(host):
-                for line in read_reports(host, journal_folder(host)):
-                    self.said(f"{name}: {line}")
-                self.payment.done += restore(host, journal_folder(host)).done
+                self.payment.done += settle(host, lambda line: self.said(f"{name}: {line}")).done
         except OwedError as owed:
             self.owing[name] = owed
         except HostUnreachable:
@@ -325,14 +305,6 @@ Choose = Callable[[HostSession, Trial], Sequence[Setting]]
 
 def _settings(session: HostSession, trial: Trial) -> tuple[Setting, ...]:
     return settings_of(session.study, trial, session.topologies)
-
-
-def _opening(hosts: Hosts, place: StudyHost) -> Callable[[], HostSession]:
-    return lambda: hosts.open(place)
-
-
-def _bound(do: Callable[[HostSession], T], session: HostSession) -> Callable[[], T]:
-    return lambda: do(session)
 
 
 @contextmanager
@@ -352,14 +324,13 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
     """
     hosts = Hosts(study, reach, results, payment, said, in_turn=in_turn)
     try:
-        jobs = {each.name: _opening(hosts, each) for each in study.places}
-        opened, errors = at_once(jobs, in_turn=in_turn)
-        hosts.sessions = {p.name: opened[p.name] for p in study.places if p.name in opened}
-        lost = {n: e for n, e in errors.items() if isinstance(e, HostUnreachable)}
-        if len(lost) < len(errors) or (lost and not (hosts.sessions and _goes_on(study, results))):
-            raise next(iter(errors.values()))
-        for error in lost.values():
-            said(f"{error.message}; the others go on")
+        errors = hosts.pool.open()
+        lost = [error for error in errors.values() if isinstance(error, HostUnreachable)]
+        goes_on = len(lost) == len(errors) and hosts.sessions and _goes_on(study, results)
+        if not goes_on:
+            hosts.pool.check()
+        for each in lost:
+            said(f"{each.message}; the others go on")
         if len(study.places) > 1:
             kernels = {name: session.kernel for name, session in hosts.sessions.items()}
             refuse_twins(kernels)

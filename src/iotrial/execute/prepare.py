@@ -163,7 +163,7 @@ def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
     odd = dict.fromkeys(
         line for name in session.aims for line in warnings(session.topologies[name])
     )
-    where = f"{session.name}: " if session.place.ssh else ""
+    where = f"{session.name}: " if session.place.way else ""
     session.doubts += [Doubt("placement", where + line, _PLACED) for line in odd]
     session.doubts += target_doubts(session.study.design.prior, facts)
     return facts

@@ -233,7 +233,7 @@ def _within_reach(session: HostSession) -> Iterator[None]:
         if not (owed := session.journal.describe()):
             raise
         place = session.study.place
-        there = f"{'-- ' if place.ssh.startswith('-') else ''}'{place.ssh}'"
+        there = f"{'-- ' if place.way.startswith('-') else ''}'{place.way}'"
         raise OwedError(
             f"{error.message}; what was changed there is not given back by us:",
             owed=owed,

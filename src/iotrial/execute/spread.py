@@ -37,15 +37,12 @@ SHARE = 50.0
 
 def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
     """One host of several by itself, which may be lost."""
-    session = hosts.sessions.get(place.name)
     alone = Hosts(
         alone_on(hosts.study, place),
         hosts.reach,
         hosts.results,
         hosts.payment,
         hosts.said,
-        sessions={place.name: session} if session else {},
-        stacks=hosts.stacks,
         upkeep=hosts.upkeep,
         owners=hosts.owners,
         prepared=hosts.prepared,
@@ -53,6 +50,7 @@ def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
         locks=hosts.locks,
         in_turn=hosts.in_turn,
     )
+    alone.pool.join(hosts.pool)
     alone.adopt(alone.study)
     return alone
 
@@ -217,12 +215,9 @@ def _apart(hosts: Hosts) -> Iterator[dict[str, Hosts]]:
     try:
         yield hosts_of
     finally:
-        hosts.sessions = {
-            name: m for each in hosts_of.values() for name, m in each.sessions.items()
-        }
-        hosts.owing |= {
-            name: owed for each in hosts_of.values() for name, owed in each.owing.items()
-        }
+        hosts.pool.look()
+        for each in hosts_of.values():
+            hosts.owing |= each.owing
         hosts.adopt(hosts.study)
 
 

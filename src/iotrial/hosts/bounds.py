@@ -184,7 +184,8 @@ class ErrorOutput:
         """The last line of a process that has ended, or ''."""
         self._reader.join(1.0)
         if self._flooded:
-            return f"its ssh complained without end: {format_bytes(COMPLAINTS_MOST)} on stderr"
+            most = format_bytes(COMPLAINTS_MOST)
+            return f"its {_argv(self._process)[0]} complained without end: {most} on stderr"
         text = b"".join(self._kept).decode("utf-8", "replace").strip()
         return text.splitlines()[-1].strip() if text else ""
 

@@ -1,4 +1,5 @@
-"""One connection to a host by the system's ssh(1), with the agent at its far end.
+"""One connection to a host, with the agent at its far end: by the system's ssh(1), or through
+another program that executes a command elsewhere.
 
 Everything that ssh_config(5), known_hosts and the ssh agent say holds: host keys, users, ports,
 jump hosts.  Only what makes ssh wait for a person, or share a connection that is not ours, is
@@ -27,12 +28,14 @@ import os
 import re
 import secrets
 import select
+import shlex
 import shutil
 import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, TypeVar
@@ -194,19 +197,19 @@ it."""
 _PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "IOTRIAL_STATE")
 
 
-class Connection:
-    """Connected when made.  ``uid`` is the agent's user there; ``sudo`` whether that is sudo's
-    doing, ``sudo_said`` why not; ``environment`` where that user keeps files.  ``rounds`` counts
-    requests.  ``nonce`` marks the agent's processes there, ``sign`` is in no file there.
+class AgentConnection(ABC):
+    """Connected when made: a local command whose far end is a shell, which becomes the agent.
+
+    ``uid`` is the agent's user there; ``sudo`` whether that is sudo's doing, ``sudo_said`` why not;
+    ``environment`` where that user keeps files.  ``rounds`` counts requests.  ``nonce`` marks the
+    agent's processes there, ``sign`` is in no file there.
 
     Raises HostUnreachable, or HostError where the far side lacks a program.
     """
 
-    def __init__(self, where: str, name: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self.rounds = 0
-        self._where = where
-        self._words = destination(where)
         self.nonce = secrets.token_hex(16)
         self.sign = f"\n{secrets.token_hex(16)}\n".encode()
         self._lost = ""
@@ -215,7 +218,6 @@ class Connection:
         self._buffer = bytearray()
         self._outgoing = memoryview(b"")
         self._deadline = 0.0
-        self._folder, self._alive = control_folder()
         self._ssh = self._master()
         self._complaints = ErrorOutput(self._ssh)
         self._in, self._out = pipes(self._ssh)
@@ -227,14 +229,28 @@ class Connection:
             self.close()
             raise
 
+    @abstractmethod
+    def first(self, text: str) -> list[str]:
+        """The local command that connects, and has a shell of the user's there execute ``text``."""
+
+    @abstractmethod
+    def more(self, text: str) -> list[str]:
+        """The same for what is beside that, on the same machine or not at all."""
+
+    @abstractmethod
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """As :meth:`~iotrial.model.host.Host.tunnel`.  Raises HostError where there is none."""
+
+    @abstractmethod
+    def remedy(self, why: str) -> str:
+        """What to do where it did not connect."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Give back what the connection took here: it has ended."""
+
     def _master(self) -> subprocess.Popen[bytes]:
-        command = [
-            "ssh",
-            *(word for option in _OPTIONS for word in ("-o", option)),
-            *("-o", "ControlMaster=yes", "-o", f"ControlPath={self._folder}/c"),
-            *self._words,
-            f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'",
-        ]
+        command = self.first(f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'")
         try:
             return subprocess.Popen(
                 command,
@@ -243,11 +259,10 @@ class Connection:
                 stderr=subprocess.PIPE,
                 start_new_session=True,  # Ctrl-C is for us: what is owed is paid over this
             )
-        except FileNotFoundError as error:
-            shutil.rmtree(self._folder)
+        except (FileNotFoundError, PermissionError) as error:
+            self.release()
             raise HostError(
-                f"{self.name}: ssh is not installed here",
-                advice="Install openssh-client on this machine.",
+                f"{self.name}: {command[0]} is not installed here", advice=self.remedy("")
             ) from error
 
     # -- requests ---------------------------------------------------------------------------------
@@ -344,31 +359,13 @@ class Connection:
     def session(self, arguments: str) -> list[str]:
         """A local command that runs ``/bin/sh`` with these arguments there, as the agent's user,
         over this connection or not at all."""
-        sudo = "sudo -n " if self.sudo else ""
-        return [
-            "ssh",
-            *(word for option in _OPTIONS for word in ("-o", option)),
-            *("-o", "ControlMaster=no", "-o", f"ControlPath={self._folder}/c"),
-            *("-o", "ProxyCommand=false"),  # never a connection of its own
-            *self._words,
-            f"exec {sudo}/bin/sh {arguments}",
-        ]
+        return self.more(f"exec {'sudo -n ' if self.sudo else ''}/bin/sh {arguments}")
 
     def running(self, script: str) -> list[str]:
         """A local command that runs ``script`` there and leaves it stdin.  Base64, because
         whatever the login shell there is, it must not read it."""
         packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
         return self.session(f"-c 'eval \"$(echo {packed} | base64 -d)\"'")
-
-    def tunnel(self, path: str) -> AbstractContextManager[str]:
-        """See :func:`iotrial.hosts.connection.tunnel`.  Raises HostError where the agent is root by
-        sudo: sshd is not."""
-        if self.sudo:
-            raise HostError(
-                f"{self.name}: no tunnel to what runs there by sudo: the login is not root's",
-                advice="Log in as root; or have loads started there by themselves.",
-            )
-        return tunnel(self.name, self._folder, path)
 
     @property
     def lost(self) -> bool:
@@ -392,8 +389,7 @@ class Connection:
             self._ssh.kill()
             self._ssh.wait()
         self._lost = self._lost or "the connection was closed"
-        shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._alive)
+        self.release()
 
     # -- beginning and end ------------------------------------------------------------------------
 
@@ -439,10 +435,48 @@ class Connection:
                 " can be reached again, `iotrial restore` does.",
             )
         return HostUnreachable(
-            f"{self.name}: cannot connect: {self._lost}", advice=self._remedy(self._lost)
+            f"{self.name}: cannot connect: {self._lost}", advice=self.remedy(self._lost)
         )
 
-    def _remedy(self, why: str) -> str:
+
+class Connection(AgentConnection):
+    """By ssh(1).  ``where`` are words for it, as a study says them."""
+
+    def __init__(self, where: str, name: str) -> None:
+        self._where = where
+        self._words = destination(where)
+        self._folder, self._alive = control_folder()
+        super().__init__(name)
+
+    def first(self, text: str) -> list[str]:
+        return self._command(text, "ControlMaster=yes", f"ControlPath={self._folder}/c")
+
+    def more(self, text: str) -> list[str]:
+        # never a connection of its own
+        own = ("ControlMaster=no", f"ControlPath={self._folder}/c", "ProxyCommand=false")
+        return self._command(text, *own)
+
+    def _command(self, text: str, *options: str) -> list[str]:
+        said = (word for option in (*_OPTIONS, *options) for word in ("-o", option))
+        return ["ssh", *said, *self._words, text]
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        """See :func:`iotrial.hosts.connection.tunnel`.  Raises HostError where the agent is root by
+        sudo: sshd is not."""
+        if self.sudo:
+            raise HostError(
+                f"{self.name}: no tunnel to what runs there by sudo: the login is not root's",
+                advice="Log in as root; or have loads started there by themselves.",
+            )
+        return tunnel(self.name, self._folder, path)
+
+    def release(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._alive)
+
+    def remedy(self, why: str) -> str:
+        if not why:
+            return "Install openssh-client on this machine."
         trial = f"Try it by hand: ssh -o BatchMode=yes {self._where} true"
         if "Host key verification failed" in why:
             return (
@@ -455,6 +489,34 @@ class Connection:
                 f" the key (ssh-add).\n  {trial}"
             )
         return trial
+
+
+class WrappedConnection(AgentConnection):
+    """Through a program of this machine that executes a command elsewhere, and passes on stdin and
+    stdout: ``argv`` is what comes before that command."""
+
+    def __init__(self, argv: Sequence[str], name: str) -> None:
+        self._argv = tuple(argv)
+        super().__init__(name)
+
+    def first(self, text: str) -> list[str]:
+        return [*self._argv, "/bin/sh", "-c", text]
+
+    more = first
+
+    def tunnel(self, path: str) -> AbstractContextManager[str]:
+        raise HostError(
+            f"{self.name}: no tunnel to {path}: {self._argv[0]} has none",
+            advice="Say where the servers listen (listen = …); or have loads started there by"
+            " themselves.",
+        )
+
+    def release(self) -> None:
+        """It took nothing."""
+
+    def remedy(self, why: str) -> str:
+        trial = shlex.join([*self._argv, "true"])
+        return f"Try it by hand: {trial}" if why else f"Install it. It is to execute: {trial}"
 
 
 def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

@@ -15,6 +15,7 @@ import base64
 import os
 import posixpath
 import shlex
+import socket
 import subprocess
 import tempfile
 import time
@@ -37,15 +38,16 @@ from iotrial.hosts.bounds import (
     held,
     missing,
     not_ours,
+    started_on,
     timed_out,
     too_much,
     words,
 )
-from iotrial.hosts.connection import Connection, pipes
+from iotrial.hosts.connection import AgentConnection, Connection, WrappedConnection, pipes
 from iotrial.hosts.places import places
 from iotrial.hosts.process import pause, readable, watching
 from iotrial.hosts.steps import code_of
-from iotrial.model.host import CompletedCommand
+from iotrial.model.host import Access, CompletedCommand, Host
 from iotrial.model.step import Step, StepResult
 from iotrial.units import format_bytes
 
@@ -168,7 +170,7 @@ class RemoteProcess:
     def __init__(
         self,
         host: str,
-        connection: Connection,
+        connection: AgentConnection,
         *,
         folder: Path,
         wakeup: int | None,
@@ -377,30 +379,27 @@ _DESCRIPTORS = range(4, 10)
 """Those that a POSIX shell can name and that the agent does not use: one for each lock."""
 
 
-class SSHHost:
-    """The host that ``ssh WHERE`` reaches; ``where`` are words for ssh(1), as a study says them.
-    Connected when made; ended by :meth:`close`, or as a context.
+class AgentHost:
+    """The host at the far end of a connection; ended by :meth:`close`, or as a context.
 
     Acts as the user there if that is root, else as root where ``sudo -n`` lets it, else as that
     user: :attr:`unprivileged` says so then.  ``wakeup`` and ``purpose`` are as for
     :class:`~iotrial.hosts.local.LocalHost`.
-
-    Raises :class:`~iotrial.errors.HostUnreachable`, saying what ssh said.
     """
 
     remote = True
 
     def __init__(
-        self, where: str, *, name: str, wakeup: int | None = None, purpose: str = ""
+        self, connection: AgentConnection, *, wakeup: int | None = None, purpose: str = ""
     ) -> None:
-        self.name = name
+        self.name = connection.name
         self._wakeup = wakeup
         self._purpose = purpose
         self._marked: tuple[str, ...] = ()
         self._marks: dict[str, str] = {}
         self._unsaid = ""
         self._locks: set[int] = set()
-        self._connection = Connection(where, name)
+        self._connection = connection
         try:
             self._settle()
         except BaseException:
@@ -580,6 +579,38 @@ class SSHHost:
             AgentRequest(said("settle", volatile, there.files, sign), text_of)
         )
         self._check("make", volatile, status, words)
+
+
+class SSHHost(AgentHost):
+    """The host that ``ssh WHERE`` reaches; ``where`` are words for ssh(1), as a study says them.
+    Connected when made.
+
+    Raises :class:`~iotrial.errors.HostUnreachable`, saying what ssh said.
+    """
+
+    def __init__(
+        self, where: str, *, name: str, wakeup: int | None = None, purpose: str = ""
+    ) -> None:
+        super().__init__(Connection(where, name), wakeup=wakeup, purpose=purpose)
+
+
+def through(
+    command: Callable[[str], Sequence[str]],
+) -> Callable[[Access], AbstractContextManager[Host]]:
+    """How hosts are reached through a program that executes a command elsewhere: ``command`` gives
+    the words that come before that command, made of what a study says of the host (``TO``)."""
+
+    def connect(access: Access) -> AbstractContextManager[Host]:
+        argv = command(access.to)
+        connection = WrappedConnection(argv, access.name or argv[0])
+        return AgentHost(connection, wakeup=access.wakeup, purpose=started_here(access.purpose))
+
+    return connect
+
+
+def started_here(purpose: str) -> str:
+    """What the lock there says of us."""
+    return started_on(purpose, socket.gethostname(), os.getpid())
 
 
 def _nothing(answers: agent.ResponseReader) -> None:

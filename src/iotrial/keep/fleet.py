@@ -230,9 +230,10 @@ def inventory(groups: Mapping[str, Sequence[StudyHost]]) -> str:
 
 
 def _connection(place: StudyHost) -> dict[str, str]:
-    """How Ansible reaches what ``ssh`` says; what is no option of its own goes to its ssh."""
+    """How Ansible reaches what ``ssh`` says; what is no option of its own goes to its ssh.  How it
+    reaches what a plugin does (``via``), is for its user to say."""
     if not place.ssh:
-        return {"ansible_connection": "local"}
+        return {} if place.via else {"ansible_connection": "local"}
     options, where = login(place.ssh)
     user, at, host = where.rpartition("@")
     found = {"ansible_host": host}

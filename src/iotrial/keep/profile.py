@@ -42,6 +42,7 @@ from pathlib import Path
 from typing import Any
 
 from iotrial.errors import StudyError
+from iotrial.hosts.via import problem_of
 from iotrial.keep.entry import KeptSetting, problem
 from iotrial.model.hostlist import expanded
 from iotrial.model.study import StudyHost
@@ -168,6 +169,7 @@ def to_toml(profile: Profile) -> str:
     for place in profile.hosts:
         lines += ["", f"[hosts.{_key(place.name)}]"]
         lines += [f"ssh = {inline(place.ssh)}"] if place.ssh else []
+        lines += [f"via = {inline(place.via)}"] if place.via else []
     for entry in profile.entries:
         lines += ["", "[[keep]]", f"tunable = {inline(entry.tunable)}"]
         lines += [f"value = {inline(entry.value)}"]
@@ -230,8 +232,12 @@ def _hosts(read: _Reader, tables: object) -> tuple[StudyHost, ...]:
             raise read.problem(path, f"{name!r} cannot name a host", advice)
         if not isinstance(table, dict):
             raise read.problem(path, f"{name} is not a table", f"Write [hosts.{name}].")
-        read.known(table, {"ssh"}, path)
-        found.append(StudyHost(name, read.text(table, "ssh", path, needed=False)))
+        read.known(table, {"ssh", "via"}, path)
+        ssh, via = (read.text(table, key, path, needed=False) for key in ("ssh", "via"))
+        wrong = ("ssh is said too", "Leave one of them out.") if ssh else problem_of(via)
+        if via and wrong:
+            raise read.problem((*path, "via"), *wrong)
+        found.append(StudyHost(name, ssh, via=via))
     return tuple(found)
 
 

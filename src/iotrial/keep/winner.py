@@ -67,7 +67,8 @@ def profile(
             advice="A level is kept all the same with --finding FACTOR=LEVEL.",
         )
     named_hosts = {entry.host for entry in entries.values() if entry.host}
-    hosts = tuple(StudyHost(p.name, p.ssh) for p in results.study.places if p.name in named_hosts)
+    places = (place for place in results.study.places if place.name in named_hosts)
+    hosts = tuple(StudyHost(each.name, each.ssh, via=each.via) for each in places)
     _vet(results, entries.values(), hosts)
     return Profile(
         named(name or results.study.name),
@@ -164,7 +165,7 @@ def _known(results: Results, factor: str, label: str) -> None:
 def _hosts(results: Results) -> tuple[str, ...]:
     """The study's hosts; ('',) of one on this machine."""
     places = results.study.places
-    return tuple(place.name for place in places) if places[1:] or places[0].ssh else ("",)
+    return tuple(place.name for place in places) if places[1:] or places[0].way else ("",)
 
 
 def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterable[KeptSetting]:

@@ -5,9 +5,9 @@ Outline of a study on several hosts, or on several targets at once.  Only reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import PurePosixPath
 
 from iotrial.errors import IotrialError
@@ -19,7 +19,7 @@ from iotrial.look.reach import reach_of, within
 from iotrial.look.refusals import refusals
 from iotrial.look.targets import ready
 from iotrial.look.topology import topology
-from iotrial.model.host import Connect, Reader
+from iotrial.model.host import Reader
 from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, PreparedTarget, Target, Topology, TopologyNode
@@ -188,23 +188,18 @@ def words(aim: PreparedTarget) -> str:
     return f"{aim.path}{device}"
 
 
-def outline_of_many(reach: Connect, study: Study, *, in_turn: bool = False) -> Outline:
-    """Look at every host and say what would be done.  What is set is named ``box1:sda``; what is
-    one kernel's, once for each host.  Pretended hosts are looked at ``in_turn``.
+def outline_of_many(hosts: Mapping[str, Reader], study: Study, *, in_turn: bool = False) -> Outline:
+    """Look at every host, by name, and say what would be done.  What is set is named
+    ``box1:sda``; what is one kernel's, once for each host.  Pretended hosts are looked at
+    ``in_turn``.
 
     Raises as the run would for a target that is refused, and HostUnreachable.
     """
-    with ExitStack() as stack:
-        hosts = {place.name: stack.enter_context(reach(place)) for place in study.places}
-        if len(hosts) > 1:
-            refuse_twins({name: kernel_of(host) for name, host in hosts.items()})
-        return _outline(hosts, study, in_turn=in_turn)
-
-
-def _outline(hosts: Mapping[str, Reader], study: Study, *, in_turn: bool) -> Outline:
+    if len(hosts) > 1:
+        refuse_twins({name: kernel_of(host) for name, host in hosts.items()})
     places = {place.name: place for place in study.places}
     shares = {name: share(study, place) for name, place in places.items()}
-    looks = {name: _looking(hosts[name], shares[name]) for name in hosts}
+    looks = {name: partial(look, host, shares[name]) for name, host in hosts.items()}
     seen, errors = at_once(looks, in_turn=in_turn)
     if errors:
         raise next(iter(errors.values()))
@@ -246,10 +241,6 @@ def _alike(said: Mapping[str, Iterable[str]]) -> Iterator[str]:
         for each in sentences:
             who.setdefault(each, {})[host] = None
     yield from (f"{folded([*hosts])}: {each}" for each, hosts in who.items())
-
-
-def _looking(host: Reader, study: Study) -> Callable[[], _HostView]:
-    return lambda: look(host, study)
 
 
 def _aimed(study: Study, name: str, seen: dict[str, _HostView]) -> ToolTarget:

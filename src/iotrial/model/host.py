@@ -186,3 +186,36 @@ class Host(Reader, Protocol):
 
 Connect = Callable[[StudyHost], AbstractContextManager[Host]]
 """How a host is reached; left, the connection ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What a connector is told of the host that it is to reach: ``to``, which host (the words
+    behind ``://``), and its ``name`` ('': the host's own).  ``purpose`` is what the host's lock
+    says of us; ``wakeup`` is a descriptor that becomes readable when a signal reaches us, so that
+    waits return early (None: they do not)."""
+
+    to: str = ""
+    name: str = ""
+    wakeup: int | None = None
+    purpose: str = ""
+
+
+def _anything(_to: str) -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """A way to reach hosts.  A study and a command line name a host by it as ``NAME://TO``;
+    ``about`` says in a line which hosts those are.
+
+    ``connect`` gives the host; the connection ends when the context is left.  It may be called from
+    any thread, and raises :class:`~iotrial.errors.HostUnreachable`.  ``check`` says what is wrong
+    with ``TO`` ('': nothing), without looking at any machine.
+    """
+
+    name: str
+    about: str
+    connect: Callable[[Access], AbstractContextManager[Host]]
+    check: Callable[[str], str] = _anything

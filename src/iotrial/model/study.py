@@ -146,7 +146,8 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class StudyHost:
-    """A machine that the study names.  ``ssh`` is how ssh(1) reaches it (empty: this machine);
+    """A machine that the study names.  ``ssh`` is how ssh(1) reaches it, ``via`` how another
+    connector does (``NAME://TO``); both empty: it is this machine.
     ``lease`` in seconds: so long after the link is lost it restores itself.  ``listen`` is where a
     tool's servers are reached (None: through the SSH connection)."""
 
@@ -154,6 +155,17 @@ class StudyHost:
     ssh: str = ""
     lease: float = 30.0
     listen: ListenAddress | None = None
+    via: str = ""
+
+    @property
+    def way(self) -> str:
+        """How it is reached, in the words of a command line ('': it is this machine)."""
+        return self.ssh or self.via
+
+    @property
+    def reached(self) -> str:
+        """The same for people: the command, where it is one."""
+        return f"ssh {self.ssh}" if self.ssh else self.via
 
 
 @dataclass(frozen=True, slots=True)

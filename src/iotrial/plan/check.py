@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotrial.errors import UsageError
 from iotrial.hosts.login import unreachable
+from iotrial.hosts.via import problem_of
 from iotrial.model.hostlist import expanded
 from iotrial.model.listen import parse
 from iotrial.model.study import ordered
@@ -101,6 +102,10 @@ def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
             yield StudyProblem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
         elif host.ssh and (problems := unreachable(host.ssh)):
             yield StudyProblem(("hosts", name, "ssh"), *problems)
+        if "via" in host.model_fields_set and "ssh" in host.model_fields_set:
+            yield StudyProblem(("hosts", name, "via"), "ssh is said too", "Leave one of them out.")
+        elif "via" in host.model_fields_set and (wrong := problem_of(host.via)):
+            yield StudyProblem(("hosts", name, "via"), *wrong)
 
 
 def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
@@ -507,7 +512,7 @@ def _listening(spec: StudyFile) -> Iterator[StudyProblem]:
         except ValueError as error:
             yield StudyProblem(path, str(error))
             continue
-        if place.loopback and table.ssh:
+        if place.loopback and (table.ssh or table.via):
             message = f"only {name} itself reaches {place.address}"
             yield StudyProblem(
                 path, message, "Leave listen out for the tunnel through its connection."

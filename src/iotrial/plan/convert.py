@@ -169,7 +169,8 @@ def factor(name: str, table: FactorTable) -> Factor:
 
 
 def place(name: str, table: HostTable) -> StudyHost:
-    return StudyHost(name, table.ssh, table.lease, parse(table.listen) if table.listen else None)
+    listen = parse(table.listen) if table.listen else None
+    return StudyHost(name, table.ssh, table.lease, listen, table.via)
 
 
 def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:

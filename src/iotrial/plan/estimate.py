@@ -424,10 +424,14 @@ def used_plugins(study: Study) -> dict[str, str]:
     ``…/pread.py sha256:0123456789ab``.  A check of validity looks at every load."""
     loads = {workload.tool for workload in study.workloads}
     knobs = {name for f in study.factors for level in f.levels for name, _ in level.settings}
-    used = {"tools": loads, "tunables": {name.partition(".")[0] for name in knobs}}
+    used = {
+        "tools": loads,
+        "tunables": {name.partition(".")[0] for name in knobs},
+        "hosts": {place.via.partition("://")[0] for place in study.places},
+    }
     return {
         f"{kind} {plugin.name}": str(plugin.origin)
-        for kind in ("tools", "tunables", "validity")
+        for kind in ("tools", "tunables", "validity", "hosts")
         for plugin in plugins.added(kind)
         if plugin.name in used.get(kind, (plugin.name,))
     }

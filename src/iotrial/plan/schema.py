@@ -438,6 +438,12 @@ class HostTable(_Table):
         description="How ssh(1) reaches the machine; left out: this machine.",
         examples=["root@box7", "-p 2222 admin@box7"],
     )
+    via: str = Field(
+        "",
+        description="How a [plugin](plugins.md#a-way-to-reach-hosts) reaches the machine, in place "
+        "of `ssh`: `NAME://TO`.",
+        examples=["nsenter://1234"],
+    )
     lease: Duration = Field(
         30.0,
         ge=5,

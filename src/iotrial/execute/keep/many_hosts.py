@@ -11,33 +11,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from functools import partial
+from typing import Literal
 
-from iotrial.errors import (
-    HostUnreachable,
-    Interrupted,
-    IotrialError,
-    LockedError,
-    OwedError,
-    RefusedError,
-)
+from iotrial.errors import HostUnreachable, IotrialError, OwedError, RefusedError
 from iotrial.execute.keep import keeping
 from iotrial.execute.keep.keeping import OutcomeUnknown
 from iotrial.execute.keep.kept import Difference, KeptProfile, find, verify
-from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.guard import with_lock
 from iotrial.execute.settings.restore import RestoreReport
-from iotrial.hosts.at_once import at_once
+from iotrial.hosts.at_once import Pool, at_once, gravest
 from iotrial.keep.native import NativeFile
 from iotrial.keep.profile import Profile
 from iotrial.look.kernels import Key, kernel_of, refuse_twins
-from iotrial.model.host import Host
+from iotrial.model.host import Connect, Host
 from iotrial.model.study import StudyHost
 from iotrial.tunables import tunable
 
-T = TypeVar("T")
-Reach = Callable[[StudyHost], AbstractContextManager[Host]]
 State = Literal["kept", "trying", "as-before", "lost", "in-doubt", "owed"]
 
 
@@ -105,32 +97,16 @@ class _Vote:
 
 
 @contextmanager
-def reached(
-    places: Sequence[StudyHost], reach: Reach, *, lock: bool
-) -> Iterator[tuple[dict[str, Host], dict[str, Exception]]]:
-    """The hosts at these places, by name, and why others are not among them.
+def reached(places: Sequence[StudyHost], reach: Connect, *, lock: bool) -> Iterator[Pool[Host]]:
+    """The hosts at these places, open as far as they can be.
 
     Raises RefusedError where two names are one machine.
     """
-    with ExitStack() as stack:
-        opened, errors = at_once({each.name: _opening(each, reach, lock) for each in places})
-        stack.callback(lambda: at_once({name: own.close for name, (_, own) in opened.items()}))
-        hosts = {each.name: opened[each.name][0] for each in places if each.name in opened}
-        if len(hosts) > 1:
-            refuse_twins({name: kernel_of(host) for name, host in hosts.items()})
-        yield hosts, errors
-
-
-def _opening(place: StudyHost, reach: Reach, lock: object) -> Callable[[], tuple[Host, ExitStack]]:
-    def opened() -> tuple[Host, ExitStack]:
-        with ExitStack() as stack:
-            host = stack.enter_context(reach(place))
-            if lock:
-                stack.enter_context(locked(host))
-            return host, stack.pop_all()
-        raise AssertionError  # never: the stack lets everything through
-
-    return opened
+    with Pool(places, with_lock(reach) if lock else reach) as pool:
+        pool.open()
+        if len(pool.opened) > 1:
+            refuse_twins({name: kernel_of(host) for name, host in pool.opened.items()})
+        yield pool
 
 
 def apply(
@@ -162,7 +138,7 @@ def apply(
             raise _AnotherFailed("another host was lost")
         return notes
 
-    done, errors = at_once({name: _bound(one, name) for name in shares})
+    done, errors = at_once({name: partial(one, name) for name in shares})
     state: State = "trying" if trial else "kept"
     good = {name: HostOutcome(name, state, notes=notes) for name, notes in done.items()}
     return _came(shares, good, errors, "as-before")
@@ -203,7 +179,7 @@ def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
             raise _TakenBack("another host was lost")
         return mine
 
-    done, errors = at_once({each: _bound(one, each) for each in hosts})
+    done, errors = at_once({each: partial(one, each) for each in hosts})
     if done and not errors and not any(done.values()):
         advice = f"See: iotrial keep {name} verify"
         errors = {next(iter(done)): RefusedError(f"{name} is kept already", advice=advice)}
@@ -216,34 +192,14 @@ def verified(
 ) -> tuple[dict[str, tuple[KeptProfile, tuple[Difference, ...]]], dict[str, Exception]]:
     """What differs on each host; and of the others why it cannot be said (RefusedError: nothing is
     kept there)."""
-    return at_once({each: _named(verify, host, name) for each, host in hosts.items()})
+    return at_once({each: partial(verify, host, name) for each, host in hosts.items()})
 
 
 def undone(
     hosts: Mapping[str, Host], name: str
 ) -> tuple[dict[str, RestoreReport], dict[str, Exception]]:
     """Give everything back on each host; and of the others why not."""
-    return at_once({each: _named(keeping.undo, host, name) for each, host in hosts.items()})
-
-
-def gravest(errors: Mapping[str, Exception]) -> IotrialError | None:
-    """The one error that stands for all: what is owed, then an interruption, then what a host
-    could not, then a host that is lost.  Raises what is no error of ours."""
-    for error in errors.values():
-        if not isinstance(error, IotrialError):
-            raise error
-    found = [each for each in errors.values() if isinstance(each, IotrialError)]
-    owed = [each for each in found if isinstance(each, OwedError)]
-    if len(owed) > 1:
-        lines = [line for each in owed for line in (each.message, *each.owed)]
-        return OwedError("several hosts are owed something:", owed=lines, advice=owed[0].advice)
-    return min(found, key=_weight, default=None)
-
-
-def _weight(error: IotrialError) -> int:
-    ranks = (OwedError, Interrupted, OutcomeUnknown, HostUnreachable, _AnotherFailed)
-    order = (0, 1, 3, 4, 5)
-    return next((n for kind, n in zip(ranks, order, strict=True) if isinstance(error, kind)), 2)
+    return at_once({each: partial(keeping.undo, host, name) for each, host in hosts.items()})
 
 
 def _came(
@@ -255,7 +211,9 @@ def _came(
     outcomes = tuple(
         good[name] if name in good else _outcome(name, errors[name], otherwise) for name in order
     )
-    return HostOutcomes(outcomes, gravest(errors))
+    return HostOutcomes(
+        outcomes, gravest(errors, (OutcomeUnknown, HostUnreachable, _AnotherFailed))
+    )
 
 
 def _outcome(name: str, error: Exception, otherwise: State) -> HostOutcome:
@@ -284,19 +242,3 @@ def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, HostProfile])
                     f"{first} and {name} are one kernel: {entry} is one and the same for both",
                     advice=f"Keep it on one of them: host = {first!r} in the profile.",
                 )
-
-
-def unreached(errors: Mapping[str, Exception]) -> IotrialError | None:
-    """What to say where hosts are missing before anything was changed."""
-    error = gravest(errors)
-    if error is not None and len(errors) > 1 and not isinstance(error, LockedError):
-        error.message = "; ".join(str(getattr(each, "message", each)) for each in errors.values())
-    return error
-
-
-def _bound(do: Callable[[str], T], name: str) -> Callable[[], T]:
-    return lambda: do(name)
-
-
-def _named(do: Callable[[Host, str], T], host: Host, name: str) -> Callable[[], T]:
-    return lambda: do(host, name)

@@ -14,7 +14,8 @@ from importlib.resources import files
 
 from iotrial.errors import LockedError
 from iotrial.hosts.places import holder, need_trusted, state_places
-from iotrial.model.host import Host
+from iotrial.model.host import Connect, Host
+from iotrial.model.study import StudyHost
 
 PARTS = (("iotrial.hosts", "picks.sh"), ("iotrial.execute.settings", "debris.sh"))
 BEATS = 6
@@ -84,6 +85,17 @@ def locked(host: Host) -> Iterator[None]:
                     raise
             host.sleep(_STEP)
         yield
+
+
+def with_lock(reach: Connect) -> Connect:
+    """The same way to hosts, each of them locked for as long as it is open."""
+
+    @contextmanager
+    def entered(place: StudyHost) -> Iterator[Host]:
+        with reach(place) as host, locked(host):
+            yield host
+
+    return entered
 
 
 def _patience(held_by: str) -> float:

@@ -7,7 +7,7 @@ journal file goes.  Every step may be done twice; a crash in the middle is paid 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from iotrial.errors import (
@@ -30,6 +30,7 @@ from iotrial.execute.settings.journal import (
 )
 from iotrial.execute.settings.moved import owed_by, renamings
 from iotrial.execute.settings.tuning import put_back
+from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import beside, reads
 from iotrial.look import reading
 from iotrial.look.identity import disks, identify
@@ -213,6 +214,15 @@ def _other(host: Host, debt: SettingsUndo) -> str:
         if (now := reads(probe, answer)) != was:
             return f"{debt.device} is another one now: {path} read {was}, and reads {now}"
     return ""
+
+
+def settle(host: Host, said: Callable[[str], None]) -> RestoreReport:
+    """What every use of a host begins with, once its lock is held: say what guards did there, and
+    pay what is owed from before.  Raises OwedError as :func:`restore` does."""
+    folder = journal_folder(host)
+    for line in read_reports(host, folder):
+        said(line)
+    return restore(host, folder)
 
 
 def reports(host: Host, folder: str) -> tuple[str, ...]:
