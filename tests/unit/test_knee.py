@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -88,6 +89,24 @@ def test_all_pairs_hold_together() -> None:
     assert wrong < 131
     tukey = 4.232 / math.sqrt(2)  # studentized range, 5 means, 20 degrees of freedom
     assert tukey < bound(10, 20, 0.95) < 1.05 * tukey
+
+
+def test_pairs_of_one_fit_get_tukeys_range_and_others_the_bound() -> None:
+    def critical(found: PairwiseGains) -> float:
+        return float(judged(found, MARGIN, 0.95).half[1, 0] / found.error[1, 0])
+
+    of = results({"x": "abcde"}, ["reads"], 6, noisy(0.03, 2))
+    tukey = 4.232 / math.sqrt(2)  # as above
+    assert tukey < critical(pairwise(of, "reads", "x")) < 1.005 * tukey
+    lost = replace(of, records=tuple(r for r in of.records if r.trial.number not in {1, 9, 17}))
+    some = pairwise(lost, "reads", "x")
+    assert 0.95 < critical(some) / bound(10, some.df, 0.95) < 0.99
+    apart = tuple(
+        r for r in of.records if (r.trial.treatment[0][1] in "ab") == (r.trial.block % 2 > 0)
+    )
+    two = pairwise(replace(of, records=apart), "reads", "x")  # a and b never met c, d and e
+    assert math.isnan(two.error[2, 0])
+    assert critical(two) == pytest.approx(bound(10, two.df, 0.95))
 
 
 def test_without_an_estimate_of_noise_nothing_is_said() -> None:

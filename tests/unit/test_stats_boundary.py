@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri, stdtrit
 
-from iotrial.stats.critical import FIRST, against_one, extremes, spent, tails
+from iotrial.stats.critical import FIRST, against_one, critical_at, extremes, spent, tails
 from iotrial.stats.verdict import first_look
 
 LOOKS = 200
@@ -62,6 +62,26 @@ def test_equal_treatments_with_estimated_noise_keep_the_level_at_all_looks(
     ):
         critical = -stdtrit(df[looks], tails(level)[counts[looks]])
         assert (found > critical).any(axis=1).mean() <= 0.05 + 3 * 0.0028
+
+
+def test_interactions_keep_the_level_at_all_looks() -> None:
+    """Of 3 x 3 cells: contrasts that are neither against one treatment nor all pairs."""
+    steps = np.eye(3)[1:] - np.eye(3)[0]
+    rows = np.kron(steps, steps)
+    correlation = rows @ rows.T / 4
+    rng, studies, cells = np.random.default_rng(9), 20_000, 9
+    sums, squares = np.zeros((studies, cells)), np.zeros(studies)
+    missed = np.zeros(studies, np.bool_)
+    for look in range(1, 65):
+        values = rng.normal(size=(studies, cells))
+        values -= values.mean(axis=1, keepdims=True)
+        sums, squares = sums + values, squares + (values**2).sum(axis=1)
+        if look >= first_look(cells):
+            df = (look - 1) * (cells - 1)
+            sd = np.sqrt((squares - (sums**2).sum(axis=1) / look) / df)
+            largest = np.abs(sums @ rows.T).max(axis=1) / np.sqrt(4 * look) / sd
+            missed |= largest > critical_at(look, correlation, df, 0.95).value
+    assert 0.03 < missed.mean() <= 0.05 + 3 * 0.00154
 
 
 def test_fixed_sample_levels_are_those_of_the_tables() -> None:

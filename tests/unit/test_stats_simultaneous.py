@@ -7,8 +7,11 @@ import pytest
 from scipy import stats
 from stats_studies import Floats
 
+from iotrial.stats.blocks import BlockLayout, fit
 from iotrial.stats.critical import (
     _coverage,
+    _directions,
+    _drawn,
     average_over_sd,
     bound,
     critical_value,
@@ -72,15 +75,87 @@ def test_the_coverage_is_that_of_scipys_multivariate_t(correlation: Floats, df: 
     assert float(inside) == pytest.approx(0.9, abs=3e-4)
 
 
-def test_other_correlations_get_a_bound_that_covers_at_least() -> None:
+def test_other_correlations_cover_what_they_must_and_hardly_more() -> None:
     ar1 = 0.6 ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
     got = critical_value(ar1, 9, 0.95)
     c = np.full(4, got.value)
     t = stats.multivariate_t(shape=ar1, df=9)
     inside = t.cdf(c, lower_limit=-c, maxpts=200_000, random_state=np.random.default_rng(1))
-    assert got.method == "Šidák"
-    assert 0.95 < float(inside) < 0.965
-    assert got.value == pytest.approx(bound(4, 9, 0.95))
+    assert got.method == "multivariate t"
+    assert 0.95 < float(inside) < 0.9515
+    assert got.value < 0.99 * bound(4, 9, 0.95)
+
+
+def pairs(levels: int) -> Floats:
+    """Which level less which other: all pairs."""
+    rows = [np.eye(levels)[a] - np.eye(levels)[b] for a in range(levels) for b in range(a)]
+    return np.array(rows)
+
+
+def interactions(one: int, other: int) -> Floats:
+    """Of each level and each of another factor, against both baselines; cells as in a table."""
+    steps = [np.eye(count)[1:] - np.eye(count)[0] for count in (one, other)]
+    return np.kron(*steps)
+
+
+def correlation_of(rows: Floats) -> Floats:
+    """With all cells measured equally often."""
+    unit = rows @ rows.T
+    return np.asarray(unit / np.sqrt(np.outer(np.diag(unit), np.diag(unit))))
+
+
+@pytest.mark.parametrize("levels", [3, 4, 8])
+@pytest.mark.parametrize("df", [3, 20, 1_000_000])
+def test_all_pairs_get_tukeys_studentized_range_never_less(levels: int, df: int) -> None:
+    got = critical_value(correlation_of(pairs(levels)), df, 0.95)
+    tukey = float(stats.studentized_range.ppf(0.95, levels, min(df, 100_000))) / math.sqrt(2)
+    assert got.method == "multivariate t"
+    assert tukey < got.value < 1.005 * tukey
+
+
+@pytest.mark.parametrize(
+    ("rows", "blocks", "gone"),
+    [
+        (pairs(4), 5, ()),
+        (pairs(4), 4, (1, 6, 8)),
+        (interactions(3, 3), 3, ()),
+        (interactions(4, 3), 3, (2, 7, 20)),
+        (np.eye(6)[1:] - np.eye(6)[0], 4, (1, 8, 13, 23)),
+    ],
+    ids=["pairs", "pairs, some failed", "3x3", "4x3, some failed", "one baseline, some failed"],
+)
+def test_of_20000_studies_95_percent_have_all_intervals_right_and_they_are_narrower(
+    rows: Floats, blocks: int, gone: tuple[int, ...]
+) -> None:
+    cells = rows.shape[1]
+    kept = np.setdiff1d(np.arange(blocks * cells), gone)
+    layout = BlockLayout(kept // cells, kept % cells)
+    noise = np.random.default_rng(5).normal(size=(len(kept), 20_000))
+    got = fit(layout, noise, rows)
+    critical = critical_value(got.correlation, got.df, 0.95)
+    assert critical.method == "multivariate t"
+    assert critical.value < 0.99 * bound(len(rows), got.df, 0.95)
+    right = (np.abs(got.estimate) <= critical.value * got.standard_error).all(axis=0).mean()
+    assert 0.95 - 3 * 0.00154 < right < 0.958  # 0.00154: the standard deviation of the share
+
+
+def test_what_is_drawn_is_drawn_alike_and_more_than_200_contrasts_are_not() -> None:
+    crossed = correlation_of(interactions(3, 4))
+    first = critical_value(crossed, 7, 0.9)
+    for known in (_drawn, _directions):
+        known.cache_clear()
+    assert critical_value(crossed, 7, 0.9) == first
+    many = critical_value(correlation_of(pairs(21)), 7, 0.9)
+    assert (many.method, many.value) == ("Šidák", bound(210, 7, 0.9))
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.9999])
+def test_no_critical_value_is_above_that_of_independent_contrasts(confidence: float) -> None:
+    nearly = np.eye(3) + 1e-4 * np.array([[0, 1, 1], [1, 0, -1], [1, -1, 0]])
+    alike = np.array([[1, 0.99, 0.5], [0.99, 1, 0.6], [0.5, 0.6, 1]])
+    for crossed in (nearly, alike, correlation_of(pairs(5))):
+        got = critical_value(crossed, 5, confidence).value
+        assert single(5, confidence) < got <= bound(len(crossed), 5, confidence)
 
 
 def test_one_comparison_is_students_t() -> None:

@@ -4,16 +4,18 @@ text that came before, for whoever does not ask for OpenMetrics (``curl``, ``pro
 What the kernel counts is given as counters, which a scraper that comes every 15 s can take the
 difference of; what the page shows of this second is given as gauges beside them.
 
-Source: OpenMetrics 1.0.0 (names end in their unit; counters' samples in ``_total``; a family's
-samples stand together; the text ends with ``# EOF``); Prometheus' text format 0.0.4, which has no
-infos, state sets and units, and where a family is called as its samples are.
+Names end in their unit, as OpenMetrics 1.0.0 asks.  How both are written is prometheus-client's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from prometheus_client import exposition
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics import exposition as openmetrics_exposition
+from prometheus_client.registry import Collector
 
 from iotrial.live.picture import SECTOR
 
@@ -37,8 +39,6 @@ GAUGES = (
 )
 PLACE = ("host", "target", "device", "path")
 _LABELS = {"device": 3, "path": 4}
-_SUFFIXES = {"counter": "_total", "info": "_info"}
-"""Type → what its samples are called behind the family's name."""
 PHASES = ("preparing", "applying", "settling", "load", "between", "waiting", "over")
 
 
@@ -56,21 +56,37 @@ def openmetrics(
     """``document`` is :meth:`iotrial.live.picture.LiveDocument.document`, ``counters`` the kernel's
     of each (host, target, device), and of each (host, target, device, path).  ``plain``: in the
     text format 0.0.4."""
-    families: tuple[_Family, ...] = (
+    families = (
         *_disks("device", document["rows"], counters),
         *_disks("path", document["paths"], counters),
         *_networks(document),
         *_hosts(document),
         *_run(document),
     )
-    if plain:
-        return "".join(part for each in families for part in each.plain())
-    return "".join(part for each in families for part in each.lines()) + "# EOF\n"
+    write = exposition.generate_latest if plain else openmetrics_exposition.generate_latest
+    return write(_Families(families)).decode()
+
+
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _family(name: str, about: tuple[str, str, str], samples: Iterable[Sample]) -> Metric:
+    """What has one name.  ``about`` is type, unit ('': none) and help."""
+    kind, unit, what = about
+    found = Metric(name, what, kind, unit)
+    for suffix, labels, value in samples:
+        found.add_sample(name + suffix, dict(labels), value)
+    return found
 
 
 def _disks(
     what_for: str, rows: Sequence[Mapping[str, Any]], counters: Mapping[Any, Mapping[str, int]]
-) -> Iterator[_Family]:
+) -> Iterator[Metric]:
     """Devices under test, or the paths that these are built on: families of their own, so that
     nobody adds up what is counted twice."""
     mine = {place: each for place, each in counters.items() if len(place) == _LABELS[what_for]}
@@ -78,7 +94,7 @@ def _disks(
     for way, index in (("read", 1), ("write", 2)):
         for row in COUNTERS:
             unit, key, one, what = row[0], str(row[index]), row[3], row[4]
-            yield _Family(
+            yield _family(
                 f"iotrial_{what_for}_{way}_{unit}",
                 ("counter", unit, f"{what.format(whose)}, {way}s, since the machine started"),
                 [
@@ -103,13 +119,13 @@ def _disks(
         yield _gauges("iotrial_path_share_ratio", "ratio", "of the device's I/O", "share", rows)
 
 
-def _networks(document: Mapping[str, Any]) -> Iterator[_Family]:
+def _networks(document: Mapping[str, Any]) -> Iterator[Metric]:
     for way in ("received", "sent"):
         name, what = f"iotrial_network_{way}_bytes_per_second", f"bytes a second, {way}"
         yield _gauges(name, "bytes_per_second", what, f"{way}.bw", document["rows"])
 
 
-def _hosts(document: Mapping[str, Any]) -> Iterator[_Family]:
+def _hosts(document: Mapping[str, Any]) -> Iterator[Metric]:
     for part in ("busy", "system", "iowait", "steal"):
         name, what = f"iotrial_host_cpu_{part}_ratio", f"share of all CPUs' time: {part}"
         yield _gauges(name, "ratio", what, f"cpu.{part}", document["hosts"])
@@ -118,7 +134,7 @@ def _hosts(document: Mapping[str, Any]) -> Iterator[_Family]:
         yield _gauges(name, "ratio", f"{what} for {part}", f"pressure.{part}", document["hosts"])
 
 
-def _run(document: Mapping[str, Any]) -> Iterator[_Family]:
+def _run(document: Mapping[str, Any]) -> Iterator[Metric]:
     now, progress = document["trial"], document["progress"]
     info = {"study": document["study"]}
     if document.get("pretended"):
@@ -129,29 +145,29 @@ def _run(document: Mapping[str, Any]) -> Iterator[_Family]:
             "trial": now["folder"], "workload": now["workload"], "target": now["target"],
             "treatment": treatment, "block": str(now["block"]), "attempt": str(now["attempt"]),
         }  # fmt: skip
-    yield _Family("iotrial_trial", ("info", "", "the trial at work"), [("_info", info, 1.0)])
-    yield _Family(
+    yield _family("iotrial_trial", ("info", "", "the trial at work"), [("_info", info, 1.0)])
+    yield _family(
         "iotrial_phase",
         ("stateset", "", "what the run does now"),
         [("", {"iotrial_phase": each}, float(each == document["phase"])) for each in PHASES],
     )
     states = [(state, progress[state]) for state in ("valid", "invalid", "failed")]
-    yield _Family(
+    yield _family(
         "iotrial_trials",
         ("counter", "", "trials of the study that are done, by what they became"),
         [("_total", {"state": state}, count) for state, count in states],
     )
     left = progress["most"] - progress["done"]
-    yield _Family(
+    yield _family(
         "iotrial_trials_left", ("gauge", "", "trials that are left, at most"), [("", {}, left)]
     )
-    yield _Family(
+    yield _family(
         "iotrial_left_seconds",
         ("gauge", "seconds", "time until the end, at most; 0: not known"),
         [("", {}, progress["wait"])],
     )
     ends = (("low", "low"), ("ratio", "estimate"), ("high", "high"))
-    yield _Family(
+    yield _family(
         "iotrial_finding_ratio",
         ("gauge", "ratio", "a level against its baseline, and the ends of its interval"),
         [
@@ -163,47 +179,13 @@ def _run(document: Mapping[str, Any]) -> Iterator[_Family]:
     )
 
 
-def _gauges(
-    name: str, unit: str, what: str, key: str, rows: Iterable[Mapping[str, Any]]
-) -> _Family:
+def _gauges(name: str, unit: str, what: str, key: str, rows: Iterable[Mapping[str, Any]]) -> Metric:
     samples: list[Sample] = [
         ("", {part: row[part] for part in PLACE if part in row}, value)
         for row in rows
         if (value := row["rates"].get(key)) is not None
     ]
-    return _Family(name, ("gauge", unit, what), samples)
-
-
-@dataclass(frozen=True, slots=True)
-class _Family:
-    """What has one name.  ``about`` is type, unit ('': none) and help."""
-
-    name: str
-    about: tuple[str, str, str]
-    samples: Iterable[Sample]
-
-    def lines(self) -> Iterator[str]:
-        """As OpenMetrics."""
-        kind, unit, what = self.about
-        yield f"# TYPE {self.name} {kind}\n"
-        if unit:
-            yield f"# UNIT {self.name} {unit}\n"
-        yield f"# HELP {self.name} {_escaped(what)}\n"
-        yield from self._samples()
-
-    def plain(self) -> Iterator[str]:
-        """As the text format 0.0.4."""
-        kind, _, what = self.about
-        name = self.name + _SUFFIXES.get(kind, "")
-        yield f"# HELP {name} {_escaped(what)}\n"
-        yield f"# TYPE {name} {kind if kind == 'counter' else 'gauge'}\n"
-        yield from self._samples()
-
-    def _samples(self) -> Iterator[str]:
-        for suffix, labels, value in self.samples:
-            told = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-            name = self.name + suffix
-            yield f"{name}{{{told}}} {value!r}\n" if told else f"{name} {value!r}\n"
+    return _family(name, ("gauge", unit, what), samples)
 
 
 def _place(place: tuple[str, ...]) -> Labels:
@@ -212,7 +194,3 @@ def _place(place: tuple[str, ...]) -> Labels:
 
 def _comparison(each: Mapping[str, Any]) -> Labels:
     return {key: str(each[key]) for key in ("workload", "metric", "factor", "level", "baseline")}
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")

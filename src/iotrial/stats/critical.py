@@ -4,9 +4,14 @@
 normal and divided by one pooled standard deviation.  They fall into groups that do not correlate
 with one another (the factors of a complete factorial do).  In a group with correlations of the form
 λi·λj (all treatments against one baseline: Dunnett) the contrasts are independent given one common
-normal variable, so that the probability is a double integral, done by quadrature: exact.  Any other
-group (cells missing here and there) is treated as if its contrasts were independent: Šidák's
-inequality says that this can only make the critical value too large, never too small.
+normal variable, so that the probability is a double integral, done by quadrature: exact.
+
+Anything else (all pairs of levels, interactions, cells missing here and there) is a multivariate t
+without such a structure.  Its contrasts are a length times a direction: given the direction, the
+probability is that of an F distribution, so only directions are drawn, 2^15 of them, always the
+same.  Three standard errors of their mean are taken off it: the critical value is the least that
+covers as much as it must even so.  It is never above that of independent contrasts, which by
+Šidák's inequality suffices; more than 200 contrasts get just that.
 
 Workloads are measured in different trials, hence independent: a workload with m_w of the study's
 m comparisons gets the confidence C^(m_w/m), whose product over the workloads is C.  (Were they
@@ -20,16 +25,24 @@ known variance; where the variance is estimated the same nominal tail is asked o
 ("significance-level approach").  The t-tests of successive blocks depend on one another a little
 less than the walk does; the tests of this module simulate what is left of the level then.
 
-Several treatments: the tail of the one-look procedure (Dunnett's, or the studentized range) takes
-the place of ``level``.  Both are exact for one look; for many, simulation shows that they keep the
-level (their maxima over time are no more than those of independent comparisons).  With ``look`` 0
-the number of blocks was fixed beforehand, and the one-look value itself counts.
+Several treatments: the tail of the one-look procedure (Dunnett's, the studentized range, or the
+multivariate t of other contrasts) takes the place of ``level``.  They are exact for one look, or
+cover a little more; for many, simulation shows that they keep the level (looked at after each of
+256 blocks, interactions 3 x 3 miss in 4.9 % of 40,000 studies, all pairs of 4 levels in 4.5 %).
+With ``look`` 0 the number of blocks was fixed beforehand, and the one-look value itself counts.
 
 References:
     C. W. Dunnett (1955), A multiple comparison procedure for comparing several treatments with a
     control, JASA 50, 1096-1121; (1964), New tables …, Biometrics 20, 482-491 (product structure).
     Z. Šidák (1967), Rectangular confidence regions for the means of multivariate normal
     distributions, JASA 62, 626-633 (independence is the worst case, for two-sided intervals).
+    A. Genz and F. Bretz (2009), *Computation of Multivariate Normal and t Probabilities*, 4.1.1
+    (spherical-radial: direction and length); I. Deák (1980), Three digit accurate multiple normal
+    probabilities, Numerische Mathematik 35, 369-380 (the same for the normal distribution).
+    D. Edwards and J. J. Berry (1987), The efficiency of simulation-based multiple comparisons,
+    Biometrics 43, 913-928 (a simulated critical value, with its error on the safe side).
+    T. Hothorn, F. Bretz and P. Westfall (2008), Simultaneous inference in general parametric
+    models, Biometrical Journal 50, 346-363 (contrasts of a linear model are one multivariate t).
     M. R. Stoline and H. K. Ury (1979), Tables of the studentized maximum modulus distribution,
     Technometrics 21, 87-93 (that worst case with a common estimate of the variance).
     J. C. Hsu (1996), *Multiple Comparisons*, chapters 3 and 7 and appendix.
@@ -54,7 +67,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import connected_components
-from scipy.special import gammainccinv, gammaincinv, gammaln, ndtr, stdtrit
+from scipy.special import fdtr, gammainccinv, gammaincinv, gammaln, ndtr, stdtrit
 
 from iotrial.stats.blocks import Floats
 from iotrial.stats.verdict import LAST
@@ -65,32 +78,45 @@ Loadings = tuple[float, ...]
 ROUNDING = 1e-9
 PAIR = 2
 STEEP = 0.95
-"""Above this the inner integrand is too steep for the fixed quadrature; the bound takes over."""
+"""Above this the inner integrand is too steep for the fixed quadrature."""
+MOST = 200
+"""Contrasts.  Of so many, drawing takes half a second."""
+DIRECTIONS = 2**15
+OFF = 3.0
+"""Standard errors of the mean over the directions that the coverage is taken to be too high by."""
+NO_PIVOT = 1e-7
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalValue:
-    """``value`` of |t|, and how it was found: ``t`` (one comparison), ``Dunnett`` (exact) or
-    ``Šidák`` (an upper bound)."""
+    """``value`` of |t|, and how it was found: ``t`` (one comparison), ``Dunnett`` (exact),
+    ``multivariate t`` (drawn, with the error on the safe side) or ``Šidák`` (an upper bound)."""
 
     value: float
-    method: Literal["t", "Dunnett", "Šidák"]
+    method: Literal["t", "Dunnett", "multivariate t", "Šidák"]
 
 
 def critical_value(correlation: Floats, df: int, confidence: float) -> CriticalValue:
-    """The c with P(all |T_i| <= c) = ``confidence`` (at least that where ``method`` is Šidák).
+    """The c with P(all |T_i| <= c) = ``confidence`` (at least that where ``method`` is
+    Šidák or multivariate t).
 
     ``correlation`` is (contrasts, contrasts), at least one; ``df`` >= 1.
     """
     if len(correlation) == 1:
         return CriticalValue(single(df, confidence), "t")
-    structures = [_loadings(correlation[np.ix_(group, group)]) for group in _groups(correlation)]
-    exact = all(found is not None for found in structures)
+    parts = _groups(correlation)
+    structures = [_loadings(correlation[np.ix_(part, part)]) for part in parts]
     groups = tuple(
-        found if found is not None else (0.0,) * size
-        for found, size in zip(structures, map(len, _groups(correlation)), strict=True)
+        found or (0.0,) * len(part) for found, part in zip(structures, parts, strict=True)
     )
-    return CriticalValue(_quantile(groups, df, confidence), "Dunnett" if exact else "Šidák")
+    highest = _quantile(groups, df, confidence)
+    if all(structures):
+        return CriticalValue(highest, "Dunnett")
+    if len(correlation) <= MOST:
+        drawn = _drawn(np.round(correlation, 9).tobytes(), df, confidence, highest)
+        if drawn < highest:
+            return CriticalValue(drawn, "multivariate t")
+    return CriticalValue(highest, "Šidák")
 
 
 def single(df: int, confidence: float) -> float:
@@ -190,6 +216,42 @@ def _group_coverage(z: Floats, loadings: Loadings) -> Floats:
         upper, lower = np.add.outer(z, loading * u), np.add.outer(-z, loading * u)
         inside *= (ndtr(upper / rest) - ndtr(lower / rest)) ** count
     return np.asarray(inside @ weights)
+
+
+@lru_cache(maxsize=1024)
+def _drawn(correlation: bytes, df: int, confidence: float, highest: float) -> float:
+    """The critical value over drawn directions; ``highest`` where it is not below that."""
+    rank, squares = _directions(correlation)
+
+    def short(c: float) -> float:
+        inside = fdtr(rank, df, c * c / (rank * squares))
+        return float(inside.mean() - OFF * inside.std() / math.sqrt(DIRECTIONS)) - confidence
+
+    if short(highest) <= 0:
+        return highest
+    return _root(short, single(df, confidence) * 0.999, highest, within=1e-7)
+
+
+@lru_cache(maxsize=64)
+def _directions(correlation: bytes) -> tuple[int, Floats]:
+    """Of how many normal variables the contrasts are made, and the square of the largest contrast
+    in each of the drawn directions."""
+    flat = np.frombuffer(correlation)
+    made_of = _factor(flat.reshape(math.isqrt(len(flat)), -1))
+    normal = np.random.default_rng(1).standard_normal((DIRECTIONS, len(made_of)))
+    lengths = (normal**2).sum(axis=1)
+    return len(made_of), np.abs(normal @ made_of).max(axis=1) ** 2 / lengths
+
+
+def _factor(correlation: Floats) -> Floats:
+    """F (rank, contrasts) with F'F = ``correlation``: Cholesky's, which needs no full rank and,
+    unlike one by eigenvectors, is the same on every machine."""
+    rest, found = correlation.copy(), []
+    for at in range(len(rest)):
+        if rest[at, at] > NO_PIVOT:
+            found.append(rest[at] / math.sqrt(rest[at, at]))
+            rest -= np.outer(found[-1], found[-1])
+    return np.array(found)
 
 
 def _legendre(count: int, low: float, high: float) -> tuple[Floats, Floats]:

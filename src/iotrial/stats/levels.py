@@ -3,10 +3,11 @@
 *All pairs*: who is better than whom, and how surely.  A stage of a staged study asks for the best
 level, and the best is not known beforehand.  So every level is compared with every other, by main
 effects as in :mod:`iotrial.stats.judge`, and the intervals hold for all pairs at once: whichever
-level comes out best, its comparisons are among them.  The critical value is that of as many
-independent comparisons (the studentized maximum modulus), which by Šidák's inequality suffices
-whatever their correlations; Tukey's studentized range would be 1 to 2 % shorter, and does not hold
-for missing cells.
+level comes out best, its comparisons are among them.  The critical value is that of the
+multivariate t with the correlations they have (:mod:`iotrial.stats.critical`): with all cells
+measured that is Tukey's studentized range, and it holds for missing cells too.  Where pairs differ
+in their stratum, or one was never measured, it is that of as many independent comparisons (the
+studentized maximum modulus), which by Šidák's inequality suffices and is 2 to 8 % more.
 
 *The knee*: the smallest level of an ordered factor that is as good as the best.  Many settings help
 up to a point and then no more: more asynchronous writes, deeper queues, longer read-ahead.  Beyond
@@ -80,7 +81,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
-from iotrial.stats.critical import bound_at, quantile_at
+from iotrial.stats.critical import bound_at, critical_at, quantile_at
 from iotrial.stats.effects import CellContrast, comparisons
 from iotrial.stats.race import WorkloadRace
 from iotrial.stats.responses import look_of, primary_of
@@ -92,13 +93,15 @@ class PairwiseGains:
     """``gain`` (levels, levels) is how much better the row's level is than the column's, on the
     log scale: positive is better, whatever the metric; ``error`` its standard error, ``df`` the
     degrees of freedom of that.  nan where two levels were never compared.  ``blocks`` is the
-    number of blocks."""
+    number of blocks.  ``correlation`` is that of all pairs in one fit; None where there is no one
+    fit of them all."""
 
     labels: tuple[str, ...]
     gain: Floats
     error: Floats
     df: int
     blocks: int = 0
+    correlation: Floats | None = None
 
     @property
     def count(self) -> int:
@@ -155,7 +158,11 @@ def judged(
     ``look`` is the block after which the study was looked at (0: once)."""
     half = np.full_like(pairs.error, np.nan)
     if pairs.df and pairs.count:
-        half = bound_at(pairs.count, look, pairs.df, confidence) * pairs.error
+        if pairs.correlation is None:
+            critical = bound_at(pairs.count, look, pairs.df, confidence)
+        else:
+            critical = critical_at(look, pairs.correlation, pairs.df, confidence).value
+        half = critical * pairs.error
     return PairwiseIntervals(pairs, half, math.log1p(margin))
 
 
@@ -171,10 +178,10 @@ def pairwise(results: Results, workload: str, factor: str) -> PairwiseGains:
     found = list(compared.measured(found, data.layout))
     rows = compared.weights(found, len(data.cells))
     plots = whole_plots(study, data.cells)
-    freedom = []
+    fits = []
     for where, group in by_stratum(rows, plots):
         fitted = fit_in(where, data.layout, data.logs, rows[group], plots)
-        freedom.append(fitted.df)
+        fits.append(fitted)
         for contrast, estimate, spread in zip(
             [found[at] for at in group], fitted.estimate, fitted.standard_error, strict=True
         ):
@@ -183,7 +190,11 @@ def pairwise(results: Results, workload: str, factor: str) -> PairwiseGains:
             gain[at], gain[at[::-1]] = way * estimate, -way * estimate
             error[at] = error[at[::-1]] = spread
     blocks = int(data.layout.block.max(initial=-1)) + 1
-    return PairwiseGains(tuple(labels), gain, error, min(freedom, default=0), blocks)
+    got = PairwiseGains(
+        tuple(labels), gain, error, min((each.df for each in fits), default=0), blocks
+    )
+    whole = len(fits) == 1 and len(found) == got.count
+    return replace(got, correlation=fits[0].correlation) if whole else got
 
 
 def _against(

@@ -75,6 +75,7 @@ def _too_much(cells: Sequence[Treatment], own: effects.Varied) -> str:
 HOW = {
     "t": "Student's t",
     "Dunnett": "Dunnett, exact",
+    "multivariate t": "multivariate t, with their correlations",
     "Šidák": "Šidák's bound, slightly too wide",
 }
 
