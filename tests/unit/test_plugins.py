@@ -429,6 +429,7 @@ def test_a_host_plugin_of_one_file_is_tried_and_runs_a_study(tmp_path: Path) -> 
     iotrial("run", study, "--pretend", "--out", tmp_path / "made-up", more=beside)
     (made_up,) = (json.loads(p.read_text()) for p in (tmp_path / "made-up/hosts").glob("*.json"))
     assert made_up["kernel"] != facts["kernel"], "a made-up machine stands in for the box"
+    assert "plugins" not in made_up
 
 
 @pytest.mark.parametrize(

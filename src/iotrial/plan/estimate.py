@@ -427,7 +427,7 @@ def used_plugins(study: Study) -> dict[str, str]:
     used = {
         "tools": loads,
         "tunables": {name.partition(".")[0] for name in knobs},
-        "hosts": {place.via.partition("://")[0] for place in study.places},
+        "hosts": {p.via.partition("://")[0] for p in study.places if not study.pretended},
     }
     return {
         f"{kind} {plugin.name}": str(plugin.origin)
