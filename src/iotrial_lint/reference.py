@@ -9,21 +9,22 @@ from iotrial_lint.rules import rules
 _HEAD = """# Lint
 
 Settings are copied from report to report, and kernels change.
-`iotrial lint` reads files of settings, or a running host, and says which settings cannot work, and
-which do something else than who wrote them thinks; [the command line](command-line.md#lint) says
+`iotrial lint` reads files of settings, or a running host, and finds settings that cannot work, and
+settings that do something else than they seem to; [the command line](command-line.md#lint) says
 how to call it.
 It changes nothing.
 
 - An *error* cannot work: the kernel or the program refuses it, or skips it. The exit code is 1.
-- A *warning* works otherwise than it looks, or is undone by another setting.
-- A *note* is worth knowing.
+- A *warning* does something else than it seems to, or another setting overrides it.
+- A *note* is information.
 
-What a rule says holds for a kernel: the host's, or that of `--kernel`.
-Distributions carry some changes back to older kernels: where a rule and a host disagree, the host
-is right, so ask it (`iotrial lint HOST`).
+Rules depend on the kernel: the host's, or that of `--kernel`.
+Distributions backport some changes to older kernels: if a rule and a host disagree, the host is
+right, so check the host itself (`iotrial lint HOST`).
 
-What a job file of fio includes is judged in its place, and said at the line that includes it: it is
-looked for in the folder of that file, and may neither include itself nor have sections of its own.
+lint reads the files that a fio job file includes in their place, and reports them at the line that
+includes them. It looks for them in the folder of the job file; they may neither include themselves
+nor have sections of their own.
 
 It reads:
 

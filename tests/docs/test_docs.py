@@ -58,10 +58,29 @@ def test_links_lead_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
+SOURCES = [ROOT, *(ROOT / "src").iterdir(), ROOT / "docs"]
+
+
+@pytest.mark.parametrize("path", [p for p in PAGES if p.parent == ROOT / "docs"], ids=short)
+def test_source_files_that_a_page_names_are_there(path: Path) -> None:
+    named = re.findall(r"`((?:[a-z_]+/)+[a-z_]+\.(?:py|sh|toml))`", path.read_text("utf-8"))
+    assert [name for name in named if not any((base / name).exists() for base in SOURCES)] == []
+
+
 def test_every_page_can_be_found_from_the_index() -> None:
     index = ROOT / "docs" / "README.md"
     linked = {(index.parent / link.partition("#")[0]).resolve() for link in links(index)}
     assert not set((ROOT / "docs").rglob("*.md")) - linked - {index}
+
+
+def test_the_index_has_four_groups_and_each_page_is_in_one() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    kinds = re.findall(r"^## (\w[\w-]*): (?:.*)$", index, re.MULTILINE)
+    assert kinds == ["Tutorial", "How-to", "Reference", "Explanation"]
+    groups = index[index.index("\n## Tutorial") : index.index("\n### Decisions")]
+    listed = re.findall(r"^\| \[[^]]+\]\(([\w-]+\.md)\) \|", groups, re.MULTILINE)
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert sorted(listed) == sorted(pages)
 
 
 # --- what exists is described ------------------------------------------------------------------

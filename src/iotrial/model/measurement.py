@@ -78,7 +78,7 @@ def metric(name: str) -> Metric:
     operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
-    unit, higher, title = _QUANTITIES[quantity]
+    unit, higher, title = QUANTITIES[quantity]
     said = "" if operation == "cpu" else operation
     return Metric(name, unit, higher, f"{said} {title}".strip())
 
@@ -95,7 +95,7 @@ def split(name: str) -> tuple[str, str]:
 
 _ORDERED = ("create", "stat", "delete", "read", "rename")
 _ORDERS = ("seq", "random", "dir", "tree", "file")
-_QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
+QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "iops": ("1/s", True, "IOPS"),
     "bw": ("bytes/s", True, "bandwidth"),
     "rate": ("1/s", True, "rate"),
@@ -125,6 +125,7 @@ _QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "per_io": ("s", False, "CPU per I/O"),
     "value": ("", None, "value"),
 }
+"""Unit, whether more is better, and title of each, but for latencies."""
 
 
 def of_metric(

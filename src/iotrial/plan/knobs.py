@@ -42,7 +42,7 @@ _HEAD = """# Knobs
 
 Every tunable that this version knows, by family.
 A study names them in `tunable = "…"` or in a group of a level ([the study file](study-file.md)).
-`iotrial knobs NAME` says the same, and what is in force and taken here.
+`iotrial knobs NAME` shows the same, with the value and the domain on this host.
 [Adding a knob](adding-a-knob.md) is adding a row.
 
 <!-- Made from the tables in src/iotrial/tunables/: change them, then

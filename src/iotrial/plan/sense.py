@@ -37,13 +37,14 @@ from iotrial.tools import tool
 ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 """A machine to check options against before the real one is known; checked again there."""
 
-_OPERATIONS = (
+OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
     "putc", "getc", "rewrite", "rename", "sync",
     "reread", "random_read", "random_write", "backward_read", "record_rewrite", "stride_read",
     "fwrite", "refwrite", "fread", "refread", "pwrite", "repwrite", "pread", "repread",
     "pwritev", "repwritev", "preadv", "repreadv",
 )  # fmt: skip
+"""What a study may name before the quantity of a metric."""
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
 _LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
 _FORGETFUL = ("tmpfs", "ramfs")
@@ -177,7 +178,7 @@ def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
     if known.defines(name):
         return known.metric(name)
     operation, quantity = split(name)
-    if operation.partition(".")[0] not in _OPERATIONS:
+    if operation.partition(".")[0] not in OPERATIONS:
         return None
     if quantity.startswith(("clat.", "slat.", "lat.")) and not _LATENCY.fullmatch(quantity):
         return None
