@@ -24,7 +24,7 @@ import pytest
 import factories
 from iotrial.judgement import completed
 from iotrial.report.study import html as page
-from iotrial.report.view import view
+from iotrial.report.view import ReportView, view
 
 pytestmark = pytest.mark.browser
 
@@ -53,6 +53,11 @@ document.getElementById("frame").addEventListener("load", (event) => {
     wide: [...page.querySelectorAll("figure, table, pre")].filter((box) =>
       !box.closest(".scroll") && box.getBoundingClientRect().right > page.body.clientWidth + 1
     ).length,
+    intervals: [...page.querySelectorAll("#verdicts tbody tr:not(:has(th))")].map((row) => {
+      const box = [...row.cells].find((cell) => cell.textContent.includes("…"));
+      const { left, right, height } = (box || row.cells[2]).getBoundingClientRect();
+      return [left, right, height].map(Math.round);
+    }),
     answer: page.querySelector("h1").getBoundingClientRect().top,
     ground: look(page.body).backgroundColor,
     ink: look(page.body).color,
@@ -87,6 +92,7 @@ class Site:
     folder: Path
     address: str
     seen: list[str]
+    view: ReportView
 
     def look(self, width: int, browser: str, *flags: str) -> tuple[dict[str, Any], str]:
         """What the probe saw of the report in a frame ``width`` wide, and the console."""
@@ -110,9 +116,13 @@ def site(tmp_path: Path) -> Iterator[Site]:
     folder = tmp_path / "site"
     folder.mkdir()
     results = factories.results()
-    (folder / "report.html").write_text(
-        page(view(completed(results, factories.comparison(results)))), "utf-8"
+    compared = factories.comparison(results)
+    long = tuple(  # a name that is as wide as the screen
+        dataclasses.replace(each, level=f"{each.level}-with-readahead=4096k-nr_requests=1024")
+        for each in compared.findings
     )
+    told = view(completed(results, dataclasses.replace(compared, findings=long)))
+    (folder / "report.html").write_text(page(told), "utf-8")
     server = http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), functools.partial(Requests, directory=str(folder))
     )
@@ -120,7 +130,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
-        yield Site(folder, f"http://127.0.0.1:{server.server_port}", server.seen)  # type: ignore[attr-defined]
+        yield Site(folder, f"http://127.0.0.1:{server.server_port}", server.seen, told)  # type: ignore[attr-defined]
     finally:
         server.shutdown()
         thread.join()
@@ -175,6 +185,14 @@ def test_on_a_phone_nothing_scrolls_sideways_but_tables_in_their_boxes(
     assert seen["width"] == 360
     assert seen["scroll"] == 360
     assert seen["wide"] == 0
+
+
+def test_on_a_phone_every_interval_is_in_sight(site: Site, browser: str, profile: str) -> None:
+    seen, _ = site.look(390, browser, profile)
+    assert len(seen["intervals"]) == sum(len(part.findings) for part in site.view.parts) > 0
+    for left, right, height in seen["intervals"]:
+        assert 0 <= left < right <= 390, "without scrolling sideways"
+        assert height > 0
 
 
 def test_it_is_dark_where_the_reader_is(site: Site, browser: str, profile: str) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -76,12 +79,47 @@ def test_a_study_is_run_compared_and_reported(
         as_it_ends = Path(f"here.{kind}")
         assert run(capsys, "report", "r", "--out", str(as_it_ends))[0] == 0
         assert as_it_ends.read_bytes() == Path(written["report"]).read_bytes()
+    code, written = run(capsys, "report", "r", "--as", "csv")
+    assert (code, written["beside"]) == (0, ["r/findings.csv"])
+    rows = list(csv.DictReader(Path("r/findings.csv").read_text().splitlines()))
+    assert len(rows) == len(compared["findings"])
+    for row, each in zip(rows, compared["findings"], strict=True):
+        assert {row[key] for key in ("pretended", "primary")} == {"yes"}
+        assert (row["level"], row["verdict"], row["unit"]) == (
+            each["level"], each["verdict"], each["unit"],
+        )  # fmt: skip
+        for key in ("ratio", "low", "high", "value", "baseline_value"):
+            assert float(row[key]) == each[key]
+    code, written = run(capsys, "report", "r", "--as", "findings", "--out", "f.csv")
+    assert Path("f.csv").read_bytes() == Path("r/findings.csv").read_bytes()
     run(capsys, "report", "r", "--out", "here.txt")
     assert Path("here.txt").read_text().startswith("<!doctype html>")
     run(capsys, "report", "r", "--out", "here.txt", "--as", "md")
     assert not Path("here.txt").read_text().startswith("<!doctype html>")
     code, seen = run(capsys, "status", "r")
     assert (code, seen["planned"], seen["valid"], seen["missing"]) == (0, 9, 9, 0)
+
+
+def test_every_figure_is_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(capsys, "run", "study.toml", "--pretend", "--out", "r")
+    code, written = run(capsys, "report", "r", "--as", "svg")
+    page = Path("r/report.html").read_text()
+    drawn = [Path(each) for each in written["figures"]]
+    assert code == 0
+    assert (
+        len(drawn) == len(set(drawn)) == page.count('<svg xmlns="http://www.w3.org/2000/svg"') > 2
+    )
+    for path in drawn:
+        root = ET.fromstring(path.read_text())  # noqa: S314 (our own)
+        texts = ["".join(each.itertext()) for each in root if each.tag.endswith("text")]
+        assert texts[0].startswith("reads: ")
+        assert any("made-up machine" in text for text in texts), "it is seen without the page"
+    code, written = run(capsys, "report", "r", "--as", "png", "--out", "slides")
+    assert [Path(each).stem for each in written["figures"]] == [path.stem for path in drawn]
+    for each in written["figures"]:
+        assert Path(each).read_bytes().startswith(b"\x89PNG")
+    for no_folder in ("-", "study.toml"):
+        assert status(["report", "r", "--as", "png", "--out", no_folder]) == 2
 
 
 def slower(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
@@ -114,7 +152,18 @@ def test_one_session_of_each_is_described_and_claimed_with_what_sessions_vary_by
     assert code == 0
     assert {(f["verdict"], f["low"]) for f in answer["findings"]} == {("cannot-tell", None)}
     assert answer["recommendation"].startswith("Nothing is claimed: there is one session of each")
+    assert answer["differs"] == []
     assert run(capsys, "compare", "before", "after", "--between", "5%")[0] == 1
+    (noted,) = Path("after/hosts").iterdir()
+    noted.write_text(json.dumps({**json.loads(noted.read_text()), "kernel": "7.0.0-new"}))
+    answer = run(capsys, "compare", "before", "after")[1]
+    assert [(each["kind"], each["after"]) for each in answer["differs"]] == [
+        ("kernel", "7.0.0-new")
+    ]
+    assert status(["compare", "before", "after"]) == 0
+    said = capsys.readouterr().out
+    assert said.index("before and after.") < said.index("What differs") < said.index("reads  read")
+    assert re.search(r"kernel +kernel +6.18.0-fake and 7.0.0-new", said), said
     assert run(capsys, "compare", "before", "after", "--between", "40%")[0] == 0
 
 

@@ -15,6 +15,7 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -26,6 +27,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openpyxl import Workbook
 from openpyxl.utils import range_boundaries
+from scipy import stats
 
 import factories
 from iotrial.cli.main import status
@@ -414,6 +416,44 @@ def test_every_chart_draws_the_cells_of_its_own_block(results: Results) -> None:
                         assert points.get(place) == (None if value is None else str(value))
         orders = [each.find(f"{_C}order").get("val") for each in series]  # type: ignore[union-attr]
         assert len(set(orders)) == len(series)
+
+
+def test_a_chart_has_the_interval_of_every_mean_as_error_bars() -> None:
+    content = workbook(RESULTS)
+    (grid, *_) = sheets(RESULTS)
+    (block, *_) = grid.blocks
+    first = next(charts(content))
+    (series,) = first.iter(f"{_C}ser")
+    (bars,) = series.iter(f"{_C}errBars")
+    ends = {
+        side: [float(v.text or "") for v in bars.find(f"{_C}{side}").iter(f"{_C}v")]  # type: ignore[union-attr]
+        for side in ("minus", "plus")
+    }
+    drawn = [float(v.text or "") for v in series.find(f"{_C}val").iter(f"{_C}v")]  # type: ignore[union-attr]
+    for place, level in enumerate(block.down):
+        logs = [
+            math.log(value)
+            for record in RESULTS.valid
+            if record.trial.workload == grid.workload
+            and dict(record.trial.treatment)[grid.down] == level
+            and (value := record.value(grid.metric.name))
+        ]
+        low, high = stats.t.interval(
+            RESULTS.study.decide.confidence, len(logs) - 1, fmean(logs), stats.sem(logs)
+        )
+        middle = fmean(logs)
+        assert ends["minus"][place] / drawn[place] == pytest.approx(-math.expm1(low - middle))
+        assert ends["plus"][place] / drawn[place] == pytest.approx(math.expm1(high - middle))
+    said = [opened(content).worksheets[1].cell(2, 1).value]
+    assert "error bars in charts: the interval of each mean by itself" in said[0]
+
+
+def test_one_trial_in_each_cell_has_no_error_bars() -> None:
+    once = dataclasses.replace(
+        RESULTS, records=tuple(each for each in RESULTS.records if each.trial.block == 1)
+    )
+    for chart in charts(workbook(once)):
+        assert not list(chart.iter(f"{_C}errBars"))
 
 
 def test_a_chart_has_titles_and_axes_that_can_be_seen_and_begins_at_0() -> None:

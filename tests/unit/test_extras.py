@@ -90,6 +90,12 @@ def test_the_page_without_charts_has_intervals_as_text_and_says_how_to_get_chart
     assert 'class="chart"' not in page
 
 
+def test_figures_need_the_charts_and_say_so(folder: Path) -> None:
+    said = plain("report", "done", "--as", "png", folder=folder, code=2).stderr
+    assert "report --as png needs altair" in said
+    assert "iotrial[charts]" in said
+
+
 @pytest.mark.parametrize(("kind", "package"), [("xlsx", "openpyxl"), ("parquet", "pyarrow")])
 def test_what_needs_an_extra_says_how_to_get_it(folder: Path, kind: str, package: str) -> None:
     said = plain("report", "done", "--as", kind, folder=folder, code=2).stderr

@@ -42,18 +42,35 @@ def series(groups: tuple[str, ...]) -> Series:
     return Series("w", groups, "scheduler", points, 40, (0.0, 20.0), spreads)
 
 
-def test_a_workload_has_three_charts() -> None:
-    assert [figure.kind for figure in FIGURES] == ["change", "latency", "trials"]
+def test_a_workload_has_four_charts() -> None:
+    assert [figure.kind for figure in FIGURES] == ["change", "means", "latency", "trials"]
+
+
+def test_the_means_are_drawn_in_their_own_unit_with_the_interval_of_each() -> None:
+    spec = charts.means_spec(PART)
+    rows = spec["datasets"]["rows"]
+    assert [row["row"].split("\n")[1] for row in rows] == list(factories.LEVELS)
+    for row, (_, extent) in zip(rows, PART.means, strict=True):
+        assert extent.low is not None
+        assert row["low"] < row["v"] < row["high"]
+        assert row["v"] == pytest.approx(extent.middle / 1000)
+    assert "read IOPS (k/s)" in re.findall(r">([^<]+)</text>", FIGURES[1].svg)
+    told = next(row for row in PART.findings if row.finding.level == "bfq")
+    (mean,) = [
+        extent.middle for treatment, extent in PART.means if dict(treatment) == {"scheduler": "bfq"}
+    ]
+    assert mean == pytest.approx(told.value)
 
 
 @pytest.mark.parametrize(
     "spec",
     [
         charts.interval_spec(PART.findings, 0.02),
+        charts.means_spec(PART),
         charts.trials_spec(series(("a", "b")), metric("read.iops")),
         charts.latency_spec(series(("a", "b")).spreads, ("a", "b")),
     ],
-    ids=["change", "trials", "latency"],
+    ids=["change", "means", "trials", "latency"],
 )
 def test_specifications_keep_the_schema(spec: dict[str, object]) -> None:
     alt.Chart.from_dict(spec, validate=True)
@@ -162,10 +179,14 @@ def test_hostile_names_are_text_in_a_chart() -> None:
         for row in PART.findings
     ]
     part = dataclasses.replace(
-        PART, workload=name, findings=tuple(rows), series=series((name, "none"))
+        PART,
+        workload=name,
+        findings=tuple(rows),
+        series=series((name, "none")),
+        means=tuple(((("f", f"{name}{at}"),), extent) for at, (_, extent) in enumerate(PART.means)),
     )
     figures = charts.figures(part, 0.02, "h")
-    assert len(figures) == 3
+    assert len(figures) == 4
     for figure in figures:
         root = parsed(figure)
         assert not [child for child in root.iter() if child.tag in (f"{SVG}script", f"{SVG}style")]
@@ -197,7 +218,7 @@ def test_equal_values_and_missing_intervals_can_be_drawn() -> None:
 
 def test_what_there_are_no_numbers_for_is_not_drawn() -> None:
     lone = Series("w", (), "", (), 0, (), ())
-    part = dataclasses.replace(PART, findings=(), series=lone)
+    part = dataclasses.replace(PART, findings=(), means=(), series=lone)
     assert charts.figures(part, 0.02, "n") == ()
 
 

@@ -15,7 +15,14 @@ from iotrial.judgement import Judged, judge
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
 from iotrial.report.document import document
-from iotrial.report.effects import effect_figures, pair_spec, tradeoff_spec
+from iotrial.report.effects import (
+    MOST_NAMED,
+    SIDES,
+    effect_figures,
+    labelled,
+    pair_spec,
+    tradeoff_spec,
+)
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import ReportView, view
@@ -129,6 +136,21 @@ def test_only_what_nothing_beats_is_filled(seen: ReportView) -> None:
     for row in drawn["rows"]:
         assert row["x1"] < row["x"] < row["x2"]
         assert row["y1"] < row["y"] < row["y2"]
+    named = [row for side in SIDES for row in drawn[side]]
+    assert sorted(row["t"] for row in named) == sorted(row["t"] for row in drawn["rows"])
+
+
+def test_names_of_points_that_lie_close_do_not_cover_each_other() -> None:
+    def row(name: str, x: float, y: float) -> dict[str, object]:
+        return {"t": name, "x": x, "x1": x - 1, "x2": x + 1, "y": y, "y1": y - 1, "y2": y + 1}
+
+    close = [row("kyber", 50, 50), row("bfq", 51, 50.5), row("none", 0, 0), row("far", 100, 100)]
+    sides = {str(each["t"]): each["side"] for each in labelled(close)}
+    assert set(sides) == {"kyber", "bfq", "none", "far"}
+    assert sides["kyber"] != sides["bfq"]
+    assert str(sides["far"]).startswith("before"), "else it would leave the chart"
+    many = [row(str(at), at, at) for at in range(MOST_NAMED + 1)]
+    assert not list(labelled(many))
 
 
 def test_a_latency_that_is_the_primary_metric_is_not_drawn_against_itself() -> None:

@@ -22,8 +22,9 @@ from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt
 from iotrial.report.study import html as page
+from iotrial.report.verdicts import STRIP, strip_scale
 from iotrial.report.view import view
-from iotrial.report.words import headline
+from iotrial.report.words import IntervalScale, headline, scale
 
 RESULTS = factories.results()
 VIEW = view(completed(RESULTS, factories.comparison(RESULTS)))
@@ -272,3 +273,18 @@ def test_ten_thousand_trials_cost_seconds_and_not_much_memory() -> None:
     assert cost["cpu"] < 6
     assert cost["peak"] < 400e6
     assert cost["bytes"] < 8e6
+
+
+def test_the_strips_have_an_axis() -> None:
+    (axis,) = re.findall(r'<svg class="strip axis".*?</svg>', PAGE)
+    told = re.findall(r'<text x="([0-9.]+)" y="11">([^<]+)</text>', axis)
+    places = {name.removesuffix(" %"): float(x) for x, name in told}
+    on = scale((each for each in VIEW.findings if each.primary), VIEW.margin, STRIP)
+    assert 2 <= len(places) <= 3
+    assert "0" in places
+    for name, x in places.items():
+        ratio = 1 + float(name.replace("−", "-")) / 100
+        assert x == pytest.approx(6 + on.place(ratio) * (STRIP - 12), abs=0.1)
+    assert told[-1][1].endswith(" %")
+    wide = IntervalScale(0.0001, 1e9, STRIP)
+    assert 1 <= strip_scale(wide).count("<text") <= 3

@@ -125,8 +125,33 @@ def test_the_document_has_every_number(judged: Judged) -> None:
 
 def test_a_table_of_many_hosts_ends_and_says_so(seen: ReportView) -> None:
     (borne,) = seen.borne
-    many = replace(borne, strains=borne.strains * 10)
+    named = (replace(each, name=f"{each.name}{n}") for n in range(10) for each in borne.strains)
+    many = replace(borne, strains=tuple(named))
     assert len(borne_rows(many)) == MOST_BORNE
+
+
+def test_what_many_hosts_bore_alike_is_one_line_and_what_differs_a_range(seen: ReportView) -> None:
+    (borne,) = seen.borne
+    first = [each for each in borne.strains if each.host == "box1"]
+    strains = tuple(
+        replace(each, host=f"n{n:02}", busy=0.2 + n / 100) for n in range(1, 51) for each in first
+    )
+    rows = borne_rows(replace(borne, strains=strains, shares={}))
+    assert len(rows) == len(first) == 4
+    assert {row[0] for row in rows} == {"all 50 hosts"}
+    assert rows[0][1:] == ("CPU", "–", "–", "–", "21% to 70%", "–")
+    (odd,) = [
+        row
+        for row in borne_rows(
+            replace(
+                borne,
+                strains=(*strains, replace(first[0], host="n51", kind="nic", name="eth9")),
+                shares={},
+            )
+        )
+        if "eth9" in row[1]
+    ]
+    assert odd[0] == "n51"
 
 
 def test_results_without_strains_and_torn_ones_still_have_their_steps(

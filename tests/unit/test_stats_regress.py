@@ -11,6 +11,7 @@ from statistics import mean
 import pytest
 from scipy.stats import norm, ttest_ind
 
+import factories
 from factories import results
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
@@ -185,3 +186,51 @@ def test_another_target_or_another_option_is_another_load() -> None:
     found = unlike_loads(before, replace(before, study=replace(study, workloads=deeper)))
     assert found == {"randread": "iodepth = 32 and 4"}
     assert unlike_loads(before, before) == {}
+
+
+# -- what differs ---------------------------------------------------------------------------------
+
+
+def test_what_differs_is_named_by_its_kind_with_its_two_values() -> None:
+    former = factories.results(3)
+    facts = dict(factories.FACTS["local"]) | {
+        "kernel": "6.19.0", "memory": 1 << 33, "programs": {"fio": "fio-3.41"},
+    }  # fmt: skip
+    records = tuple(
+        replace(
+            record,
+            before=tuple(
+                (device, name, "64" if name == "queue.read_ahead_kb" else value)
+                for device, name, value in record.before
+            ),
+        )
+        for record in former.records
+    )
+    texts = ('[design]\nblocks = 3\nsettle = "1s"\n', '[design]\nblocks = 4\nsettle = "1s"\n')
+    ours, theirs = (
+        replace(former, folder=Path(name, "results"), study=replace(former.study, text=text))
+        for name, text in zip(("old", "new"), texts, strict=True)
+    )
+    theirs = replace(theirs, facts={"local": facts}, records=records)
+    comparison = regress([ours], [theirs])
+    assert comparison.differences is not None
+    told = {each.what: (each.kind, each.before, each.after) for each in comparison.differences}
+    assert told == {
+        "kernel": ("kernel", "6.18.4-amd64", "6.19.0"),
+        "memory (bytes)": ("machine", "33285996544", str(1 << 33)),
+        "fio": ("tool", "fio-3.39", "fio-3.41"),
+        "queue.read_ahead_kb on loop117": ("settings", "128", "64"),
+        "design.blocks": ("study", "3", "4"),
+    }
+    assert [each.kind for each in comparison.differences] == [
+        "kernel", "machine", "tool", "settings", "study",
+    ]  # fmt: skip
+    assert "old/results and new/results" in comparison.recommendation, "names as they are"
+    (settings,) = [each for each in comparison.differences if each.kind == "settings"]
+    assert set(settings.where) == {f"scheduler={level}" for level in factories.LEVELS}
+
+
+def test_two_executions_of_one_study_differ_in_nothing() -> None:
+    former = factories.results(3)
+    latter = replace(factories.results(3, seed=2), folder=Path("results/after"))
+    assert regress([former], [latter]).differences == ()

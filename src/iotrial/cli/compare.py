@@ -104,7 +104,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     paired: int | None,
     out: Path | None,
 ) -> int:
-    """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER.
+    """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER, and
+    what else differs between the two.
 
     Two folders are two sessions, and how far sessions are apart is in neither of them: something
     is claimed with --before and --after (more sessions of each), with --between, or with --paired.

@@ -30,7 +30,7 @@ from iotrial.store import open_results
 from iotrial.units import format_wait, parse_seconds
 
 if TYPE_CHECKING:
-    from iotrial.execute.keep.kept import Difference, KeptProfile
+    from iotrial.execute.keep.kept import KeptProfile, ProfileDifference
     from iotrial.execute.keep.many_hosts import HostOutcome, HostOutcomes, HostProfile
     from iotrial.keep.entry import KeptSetting, SettingConflict
     from iotrial.keep.native import NativeExport, NativeFile
@@ -165,7 +165,7 @@ def _verify(output: Output, host: Host, name: str) -> int:
     return DIFFERS if differences or there.pending else 0
 
 
-def difference(each: Difference) -> str:
+def difference(each: ProfileDifference) -> str:
     """A difference in words."""
     return f"{each.what}: wanted {each.wanted}, found {each.found}, {each.since}"
 

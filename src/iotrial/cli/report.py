@@ -3,13 +3,16 @@ folders as one report."""
 
 from __future__ import annotations
 
+import platform
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from iotrial.cli.output import Output, common, json_text, write
+from iotrial.called import called
+from iotrial.cli.output import Output, common, json_text, write, writing
 from iotrial.errors import UsageError
 from iotrial.extras import extra
 from iotrial.model.results import Results
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from iotrial.report.folders import FolderReport
+    from iotrial.report.redact import Redaction
     from iotrial.report.view import ReportView
 
 _ENDS = {
@@ -26,12 +30,17 @@ _ENDS = {
     "md": "md",
     "json": "json",
     "csv": "csv",
+    "findings": "csv",
     "parquet": "parquet",
     "xlsx": "xlsx",
     "junit": "xml",
 }
 """What a report can be written as, and how its file's name ends."""
-_KINDS = {f".{end}": kind for kind, end in _ENDS.items()}
+_FIGURES = ("svg", "png")
+"""As which each figure is written as a file of its own."""
+_NAMES = {"findings": "findings.csv"}
+"""Files that are not called ``report``."""
+_KINDS = {f".{end}": kind for kind, end in _ENDS.items() if kind not in _NAMES}
 
 
 @click.command()
@@ -39,23 +48,38 @@ _KINDS = {f".{end}": kind for kind, end in _ENDS.items()}
 @click.option(
     "--as",
     "kind",
-    type=click.Choice(list(_ENDS)),
+    type=click.Choice([*_ENDS, *_FIGURES]),
     metavar="KIND",
-    help=f"What to write: {', '.join(_ENDS)}.  [default: as --out ends, or html]",
+    help=f"What to write: {', '.join([*_ENDS, *_FIGURES])}.  [default: as --out ends, or html]",
 )
 @click.option(
     "--out",
-    type=click.Path(path_type=Path, dir_okay=False),
-    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml; of several folders:"
-    " together.KIND in the first]",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml; findings:"
+    " findings.csv; svg, png: the folder figures; of several folders: together.KIND in the first]",
+)
+@click.option(
+    "--redact",
+    is_flag=True,
+    help="Write placeholders for host names, addresses, serial numbers, WWNs and machine ids.",
 )
 @common
-def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Path | None) -> None:
+def command(
+    output: Output,
+    folder: tuple[Path, ...],
+    kind: str | None,
+    out: Path | None,
+    *,
+    redact: bool,
+) -> None:
     """Write the report of FOLDER: one page that works offline and from an e-mail.
 
-    csv and parquet are the table of all trials; xlsx is a workbook with grids and charts; junit
-    is for a CI server.  Several folders, of studies and of checks, become one report: environment
-    and packages, functional and stress tests, performance, and what all of it does not show.
+    csv and parquet are the table of all trials, findings the table of verdicts (csv writes it too,
+    as findings.csv beside the trials); xlsx is a workbook with grids and charts; junit is for a CI
+    server; svg and png write each figure as a file.  Several folders, of studies and of checks,
+    become one report: environment and packages, functional and stress tests, performance, and what
+    all of it does not show.
 
     \b
     Example:
@@ -63,22 +87,103 @@ def command(output: Output, folder: tuple[Path, ...], kind: str | None, out: Pat
       iotrial report results/2026-11-20-scheduler --out report.md
       iotrial report results/2026-11-20-scheduler --as json --out - | jq .findings
       iotrial report results/2026-11-20-scheduler --as xlsx
+      iotrial report results/2026-11-20-scheduler --as png --out slides
       iotrial report results/arrays results/check-md --out arrays.html
     """
     kind = kind or _KINDS.get(out.suffix if out else "", "html")
     if of_folders := _report_of(folder):
+        if redact:
+            raise UsageError(
+                "--redact is of one study's folder, and these are several folders, or checks",
+                advice="Write the report of each study by itself.",
+            )
         _report_folders(output, of_folders, folder, kind, out)
         return
     results = open_results(folder[0])
-    content = _written(kind, results)
+    redaction = _redaction(results) if redact else None
+    if kind in _FIGURES:
+        _figures(output, results, kind, out, redaction)
+        return
+    content = _content(kind, results, redaction)
     if str(out) == "-":
         _to_stdout(output, kind, content)
         return
-    page = out or results.folder / f"report.{_ENDS[kind]}"
-    data = content if isinstance(content, bytes) else content.encode("utf-8", "backslashreplace")
-    write(page, data, top=None if out else results.folder)
-    output.document({"report": str(page)})
-    output.answer(str(page))
+    page = out or results.folder / _NAMES.get(kind, f"report.{_ENDS[kind]}")
+    made = {page: content}
+    if kind == "csv" and not out:
+        beside_it = results.folder / _NAMES["findings"]
+        made[beside_it] = _content("findings", results, redaction)
+    for path, text in made.items():
+        data = text if isinstance(text, bytes) else text.encode("utf-8", "backslashreplace")
+        write(path, data, top=None if out else results.folder)
+    beside = [str(path) for path in made if path != page]
+    output.document({"report": str(page), **({"beside": beside} if beside else {})})
+    output.answer("\n".join(map(str, made)))
+
+
+def _redaction(results: Results) -> Redaction:
+    """Also of this machine's own name, which results of it may have in any text."""
+    from iotrial.report.redact import Redaction
+
+    return Redaction(results, also=[platform.node(), platform.node().partition(".")[0]])
+
+
+def _content(kind: str, results: Results, redaction: Redaction | None) -> str | bytes:
+    """What is written.  Raises UsageError where something is left that was to be taken out."""
+    if redaction is None:
+        return _written(kind, results)
+    content = _written(kind, redaction.results())
+    if isinstance(content, str):
+        content = content.replace(called(), "iotrial")  # a path may name who works here
+    _nothing_left(content.encode() if isinstance(content, str) else content, redaction)
+    return content
+
+
+def _nothing_left(content: bytes, redaction: Redaction) -> None:
+    if left := redaction.left(content):
+        raise UsageError(
+            f"--redact: {len(left)} of the names and numbers that are to be taken out would still"
+            f" be in the report, {left[0]!r} first; nothing is written",
+            advice="This is a fault of iotrial: please report how that name was written.",
+        )
+
+
+def _figures(
+    output: Output,
+    results: Results,
+    kind: str,
+    out: Path | None,
+    redaction: Redaction | None,
+) -> None:
+    """Write each figure into a folder."""
+    from iotrial.judgement import judge
+    from iotrial.report.view import view
+
+    if str(out) == "-":
+        raise UsageError("figures are files, and stdout is one", advice="Name a folder with --out.")
+    with extra("charts", f"report --as {kind}"):
+        import_module("altair")
+        import_module("vl_convert")
+        from iotrial.report.figures import files
+
+        told = redaction.results() if redaction else results
+        every = list(files(view(judge(told)), "svg" if kind == "svg" else "png"))
+    for name, content in every:
+        if redaction:
+            _nothing_left(name.encode() + content, redaction)
+    place = out or results.folder / "figures"
+    if place.exists() and not place.is_dir():
+        raise UsageError(
+            f"{place} is no folder, and figures are several files",
+            advice="Name a folder with --out.",
+        )
+    with writing(place, "--out"):
+        place.mkdir(parents=True, exist_ok=True)
+    for name, content in every:
+        write(place / name, content, top=None if out else results.folder)
+    paths = [str(place / name) for name, _ in every]
+    output.document({"report": str(place), "figures": paths})
+    output.answer("\n".join(paths) if paths else "There is nothing to draw yet.")
 
 
 def _report_of(folders: Sequence[Path]) -> FolderReport | None:
@@ -147,6 +252,10 @@ def _written(kind: str, results: Results) -> str | bytes:
     from iotrial.report.view import view
 
     judged = judge(results)
+    if kind == "findings":
+        from iotrial.report.document import findings_csv
+
+        return findings_csv(judged)
     if kind == "json":
         from iotrial.report.document import whole
 

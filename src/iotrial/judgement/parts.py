@@ -23,7 +23,8 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Treatment
 from iotrial.model.workload import Workload
 from iotrial.stats.regress import RESULTS
-from iotrial.stats.tradeoffs import Tradeoff, tradeoffs
+from iotrial.stats.responses import counted
+from iotrial.stats.tradeoffs import MeanInterval, Tradeoff, extents, tradeoffs
 
 Means = dict[tuple[str, str], float]
 """(Factor, label) → geometric mean in the metric's base unit."""
@@ -124,9 +125,10 @@ class WorkloadFindings:
     guardrails.  ``stage`` is the number of the stage that it is of, 0 where there are none.
     ``others`` are findings on metrics that nobody asked about: imported results have many.
     ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
-    factors are varied; ``tradeoffs`` what it costs in latency and CPU; ``race`` how its decision
-    was reached, where it was a race; ``knees`` where more of an ordered factor gives no more;
-    ``scaling`` the steps of factors that count, and what was seen at each.
+    factors are varied; ``means`` of the primary metric with the interval of each, by treatment
+    (empty: of recorded runs, between folders); ``tradeoffs`` what it costs in latency and CPU;
+    ``race`` how its decision was reached, where it was a race; ``knees`` where more of an ordered
+    factor gives no more; ``scaling`` the steps of factors that count, and what was seen at each.
     """
 
     workload: str
@@ -140,6 +142,7 @@ class WorkloadFindings:
     interactions: tuple[Interaction, ...] = ()
     simple: tuple[SimpleEffect, ...] = ()
     shares: tuple[VarianceShare, ...] = ()
+    means: tuple[tuple[Treatment, MeanInterval], ...] = ()
     tradeoffs: tuple[Tradeoff, ...] = ()
     race: RaceResult | None = None
     knees: tuple[Knee, ...] = ()
@@ -170,7 +173,9 @@ def _parts(
 ) -> tuple[WorkloadFindings, ...]:
     """One part a workload; or, where several metrics answer for it, one for each of them."""
     within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
-    costs = tradeoffs(results) if within and results.study.design.kind != "recorded" else ()
+    planned = within and results.study.design.kind != "recorded"
+    costs = tradeoffs(results) if planned else ()
+    records = counted(results) if planned else {}
     found: list[WorkloadFindings] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
@@ -180,6 +185,8 @@ def _parts(
             own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
             beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
             part = _part(results, workload, name, (own, beside))
+            if of_load := records.get(workload.name):
+                part = replace(part, means=tuple(extents(results, of_load, name).items()))
             found.append(_of_factors(part, comparison, costs))
     return tuple(found)
 

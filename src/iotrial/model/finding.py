@@ -337,7 +337,8 @@ class Comparison:
     ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
     where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
     the ``choices`` they came to.  Of a search for the highest value the ``ceiling``.  Of
-    recorded runs the ``grids`` of numeric factors that are crossed.
+    recorded runs the ``grids`` of numeric factors that are crossed.  Between two folders the
+    ``differences`` of what was measured (None: it is of one folder).
     """
 
     question: str
@@ -354,6 +355,23 @@ class Comparison:
     knees: tuple[Knee, ...] = ()
     ceiling: Ceiling | None = None
     grids: tuple[Grid, ...] = ()
+    differences: tuple[Difference, ...] | None = None
+
+
+DifferenceKind = Literal["kernel", "machine", "tool", "settings", "study"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What two results folders differ in besides their numbers.  ``what`` names it, ``before`` and
+    ``after`` are its values; ``where`` are the hosts, or of settings the treatments (empty: it is
+    of the whole study)."""
+
+    kind: DifferenceKind
+    what: str
+    before: str
+    after: str
+    where: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,11 @@ class BulletList:
 @dataclass(frozen=True, slots=True)
 class Column:
     """``look``: ``n`` is a number (on the right), ``k`` is not broken, ``head`` names its row,
-    ``strip`` holds pictures, which a small screen leaves out."""
+    ``strip`` holds pictures, on the scale that ``scale`` draws."""
 
     name: str
     look: str = ""
+    scale: Picture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +89,9 @@ Row = tuple[Words, ...]
 @dataclass(frozen=True, slots=True)
 class Table:
     """``about`` says what it holds, to who cannot see it; ``empty`` what stands there without a
-    row; ``look``: ``facts`` is as wide as what it holds, ``grid`` numbers in two directions."""
+    row; ``look``: ``facts`` is as wide as what it holds, ``grid`` numbers in two directions,
+    ``stacked`` has each row as lines of its own on a small screen, so that nothing is out of
+    sight."""
 
     head: tuple[Column, ...]
     rows: tuple[Row | RowGroup, ...]

@@ -1,17 +1,18 @@
 """The charts of a page, where the extra ``charts`` is there; where not, text for them.
 
 Those of sections are beside what these say in words (:mod:`iotrial.report.races`, …).  Here are the
-three that every workload has: what changed and how surely, every trial over time, latencies, each
-also in words and numbers, for those who do not see it.  No bars of means: a mean without its spread
-and its order in time cannot be judged (Cleveland & McGill 1984 on position along a common scale;
-Weissgerber et al. 2015, "Beyond bar and line graphs").
+four that every workload has: what changed and how surely, the means themselves with their
+intervals, every trial over time, latencies, each also in words and numbers, for those who do not
+see it.  No bars of means: a mean without its spread and its order in time cannot be judged
+(Cleveland & McGill 1984 on position along a common scale; Weissgerber et al. 2015, "Beyond bar and
+line graphs").
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -19,7 +20,8 @@ from iotrial.called import called
 from iotrial.extras import advice, missing
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
-from iotrial.report import panels
+from iotrial.model.trial import treatment_text
+from iotrial.report import effects, panels
 from iotrial.report.blocks import Figure
 from iotrial.report.ceiling import curve_figure
 from iotrial.report.drawing import (
@@ -28,6 +30,7 @@ from iotrial.report.drawing import (
     NARROW,
     SAME,
     SECONDS,
+    SERIES,
     SIGNS,
     UNSURE,
     WIDE,
@@ -59,13 +62,17 @@ from iotrial.report.words import (
     scale,
     share,
     strip,
+    visible,
 )
+from iotrial.stats.tradeoffs import MeanInterval
 from iotrial.units import axis_scale, format_seconds, format_value
 
 _CELLS = 48
 _NAMED = 12
 _VERDICT_COLOURS = (BETTER, WORSE, SAME, UNSURE)
 _ROW = 46
+MOST_MEANS = 24
+"""Treatments up to which their means are drawn."""
 _CROWD = 400  # points from which they are drawn small
 
 
@@ -136,6 +143,8 @@ def figures(part: WorkloadView, margin: float, ident: str) -> tuple[Figure, ...]
     if told := tuple(row for row in part.findings if math.isfinite(row.finding.ratio)):
         drawn = replace(part, findings=told)
         made.append(_interval_figure(drawn, margin, f"{ident}-change"))
+    if 1 < len(part.means) <= MOST_MEANS:
+        made.append(_means_figure(part, f"{ident}-means"))
     for operation in dict.fromkeys(spread.operation for spread in part.series.spreads):
         made.append(_latency_figure(part, operation, f"{ident}-latency-{len(made)}"))
     if part.series.points:
@@ -150,6 +159,22 @@ def _interval_figure(part: WorkloadView, margin: float, ident: str) -> Figure:
     caption = f"Point: estimate; line: interval. Band: changes under {share(margin)} do not matter."
     spec = interval_spec(part.findings, margin)
     return Figure("change", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
+
+
+def _means_figure(part: WorkloadView, ident: str) -> Figure:
+    """The numbers themselves, beside what they changed by."""
+    factors = _varied(part)
+    title = f"{part.metric.title} of each {factors[0] if len(factors) == 1 else 'treatment'}"
+    words = of_means(part)
+    caption = "Point: geometric mean; line: its interval, each by itself."
+    told = any(extent.low is not None for _, extent in part.means)
+    spec = means_spec(part)
+    return Figure(
+        "means",
+        svg(spec, f"{part.workload}: {title}", words, ident),
+        title,
+        caption if told else "Point: geometric mean.",
+    )
 
 
 def _latency_figure(part: WorkloadView, operation: str, ident: str) -> Figure:
@@ -190,9 +215,7 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
     several = len({row.finding.factor for row in rows}) > 1
     on = scale((row.finding for row in rows), margin, 1)
     table = [_interval_row(place, row, several, on) for place, row in enumerate(rows)]
-    # The label is "place, name, change"; all but the place is shown, on two lines.
-    axis = alt.Axis(title=None, labelExpr="slice(split(datum.label,'\\n'),1)", labelLineHeight=16)
-    y = alt.Y("row:N", sort=None, axis=axis)
+    y = alt.Y("row:N", sort=None, axis=_two_lines())
     color = alt.Color("verdict:N", legend=None).scale(
         domain=list(VERDICTS), range=[c.light for c in _VERDICT_COLOURS]
     )
@@ -226,6 +249,53 @@ def _interval_row(place: int, row: VerdictRow, several: bool, on: IntervalScale)
         "low": (ends[0] - 1) * 100,
         "high": (ends[1] - 1) * 100,
     }
+
+
+def means_spec(part: WorkloadView) -> Spec:
+    """One line per treatment: its mean and interval in the metric's unit."""
+    by, unit = axis_scale(max(extent.middle for _, extent in part.means), part.metric.unit)
+    table = [
+        {
+            "row": f"{place}\n{name}\n{said}",
+            "v": extent.middle / by,
+            "low": (extent.middle if extent.low is None else extent.low) / by,
+            "high": (extent.middle if extent.high is None else extent.high) / by,
+        }
+        for place, (name, said, extent) in enumerate(_means(part))
+    ]
+    y = alt.Y("row:N", sort=None, axis=_two_lines())
+    x = alt.X("v:Q").axis(title=f"{part.metric.title} ({unit})", tickCount=6).scale(zero=False)
+    base = alt.Chart(alt.NamedData("rows"))
+    ink = SERIES[0].light
+    layers = alt.layer(
+        base.mark_rule(strokeWidth=3, color=ink)
+        .encode(x=alt.X("low:Q").scale(zero=False), x2=alt.X2("high:Q"), y=y),
+        base.mark_point(size=90, opacity=1, filled=True, color=ink).encode(x=x, y=y),
+    )  # fmt: skip
+    return document(layers, NARROW, _ROW * len(table) + 60, {"rows": table})
+
+
+def _means(part: WorkloadView) -> Iterator[tuple[str, str, MeanInterval]]:
+    """Each treatment's name, its mean in words, and the same as numbers."""
+    factors = _varied(part)
+    for treatment, extent in part.means:
+        kept = tuple(pair for pair in treatment if pair[0] in factors)
+        name = kept[0][1] if len(factors) == 1 else treatment_text(kept)
+        yield visible(name), effects.extent(extent, part.metric.unit), extent
+
+
+def _varied(part: WorkloadView) -> tuple[str, ...]:
+    """The factors that tell its treatments apart."""
+    levels: dict[str, set[str]] = defaultdict(set)
+    for treatment, _ in part.means:
+        for factor, level in treatment:
+            levels[factor].add(level)
+    return tuple(factor for factor, those in levels.items() if len(those) > 1)
+
+
+def _two_lines() -> alt.Axis:
+    """For labels that are "place, name, number": all but the place is shown, on two lines."""
+    return alt.Axis(title=None, labelExpr="slice(split(datum.label,'\\n'),1)", labelLineHeight=16)
 
 
 def trials_spec(series: Series, metric: Metric) -> Spec:
@@ -289,6 +359,13 @@ def of_intervals(rows: Sequence[VerdictRow], margin: float) -> str:
     if len(rows) > _NAMED:
         lines.append(f"The verdict table has {len(rows) - _NAMED} more.")
     return " ".join([*lines, f"Differences within {share(margin)} count as the same."])
+
+
+def of_means(part: WorkloadView) -> str:
+    """Every treatment's mean with its interval."""
+    told = [f"{name}: {said}." for name, said, _ in _means(part)]
+    more = [f"{len(told) - _NAMED} more are drawn."] if len(told) > _NAMED else []
+    return " ".join([*told[:_NAMED], *more])
 
 
 def of_trials(series: Series, metric: Metric) -> str:

@@ -1,7 +1,9 @@
-"""Document: what ``compare --json`` says; a contract, ``"format": 1``."""
+"""Document: what ``compare --json`` says, a contract, ``"format": 1``; its findings as CSV."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -13,8 +15,20 @@ from iotrial.model.finding import RequiredBlocks
 from iotrial.model.measurement import Metrics
 from iotrial.model.results import LatencyDistribution
 from iotrial.model.trial import Doubt, TrialRecord
-from iotrial.report import ceiling, effects, evidence, hosts, keepsake, knees, panels, races, staged
+from iotrial.report import (
+    ceiling,
+    differing,
+    effects,
+    evidence,
+    hosts,
+    keepsake,
+    knees,
+    panels,
+    races,
+    staged,
+)
 from iotrial.report import scaling as scales
+from iotrial.report.trials import PRETENDED, inert
 from iotrial.report.view import answer, named
 from iotrial.report.words import visible
 from iotrial.stats.scaling import scaling
@@ -32,7 +46,8 @@ def document(judged: Judged) -> dict[str, Any]:
     ``shares`` fractions of the variation on the log scale.  ``races`` tell all looks of a race,
     as ratios (``path``: log ratios) to the treatment that is kept in the end.  ``keep`` (not
     there: nothing to keep) holds the native files for what is recommended.  ``knees`` are of
-    ordered factors, each level as a ratio to the best.
+    ordered factors, each level as a ratio to the best.  ``means`` are the treatments' own, each
+    with its interval by itself.
     ``needs`` of a finding is what would tell it (null: it is told, or the noise is not known):
     ``difference`` a fraction, ``blocks`` in all, ``more_blocks`` and ``seconds`` on top (null: more
     than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
@@ -67,6 +82,7 @@ def document(judged: Judged) -> dict[str, Any]:
         },
         "races": [races.as_data(part.race) for part in parts if part.race is not None],
         "knees": [row for part in parts for row in knees.as_data(part, decide.margin)],
+        "means": [row for part in parts for row in _means(part)],
         "doubts": [
             _doubt(doubt) for doubt in (*evidence.doubts(results), *evidence.failures(results))
         ],
@@ -77,6 +93,7 @@ def document(judged: Judged) -> dict[str, Any]:
             tuple(map(staged.row, comparison.stages)), tuple(map(staged.shown, comparison.choices))
         ),
         **ceiling.as_data(comparison.ceiling),
+        **differing.as_data(comparison.differences),
         **hosts.as_data(judged.hosts),
         **hosts.block_data(judged.block_hosts),
         **({"scaling": steps} if (steps := _scaling(parts)) else {}),
@@ -112,6 +129,53 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
         "value": row.value,
         "baseline_value": row.base,
     }
+
+
+COLUMNS = (
+    "workload", "stage", "metric", "factor", "level", "baseline", "ratio", "low", "high", "verdict",
+    "n", "primary", "noise", "bound", "efficiency", "unit", "value", "baseline_value",
+)  # fmt: skip
+"""Of :func:`findings_csv`: keys of a finding in the document."""
+
+
+def findings_csv(judged: Judged) -> str:
+    """The findings as a table for other programs: a line each, ratios and base units; what is not
+    known is empty.  As the table of trials, it computes nothing in a spreadsheet."""
+    into = io.StringIO()
+    write = csv.writer(into, lineterminator="\n").writerow
+    made_up = ["yes"] if judged.results.pretended else []
+    write([*COLUMNS, *(PRETENDED if made_up else ())])
+    for row in document(judged)["findings"]:
+        write([*(_cell(row.get(name)) for name in COLUMNS), *made_up])
+    return into.getvalue()
+
+
+def _cell(value: object) -> str | int | float:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return value
+        case float():
+            return repr(value)
+    return inert(str(value))
+
+
+def _means(part: WorkloadFindings) -> list[dict[str, Any]]:
+    return [
+        {
+            "workload": part.workload,
+            "metric": part.metric.name,
+            "treatment": dict(treatment),
+            "value": extent.middle,
+            "low": extent.low,
+            "high": extent.high,
+            "unit": part.metric.unit,
+        }
+        for treatment, extent in part.means
+    ]
 
 
 def _needs(needs: RequiredBlocks | None) -> dict[str, Any] | None:

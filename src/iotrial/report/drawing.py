@@ -226,3 +226,12 @@ def svg(spec: Spec, title: str, words: str, ident: str) -> Markup:
         '<desc id="{i}-d">{d}</desc>'
     ).format(i=ident, size=Markup(size[1]), t=title, d=words)  # noqa: S704 -- three numbers
     return opened + Markup(body[size.end() :])  # noqa: S704 -- made by vl-convert, escaped there
+
+
+_SHARPER = 2.0
+"""Points of a PNG to a pixel."""
+
+
+def png(svg: str) -> bytes:
+    """An SVG as points."""
+    return bytes(vl_convert.svg_to_png(svg, scale=_SHARPER))

@@ -221,7 +221,7 @@ def blocks(part: WorkloadFindings) -> Iterator[Block]:
             (name(each), LIKENESS[each.verdict], change(each), beside(each) or "–", str(each.n))
             for each in listed(part)
         )
-        yield Table(head, told, f"Interactions of {part.workload}")
+        yield Table(head, told, f"Interactions of {part.workload}", look="stacked")
     if part.shares:
         yield ShapeOnly("markdown", Text(f"Variation explained: {explained(part.shares)}."))
     for line in fronts(part):
@@ -446,13 +446,8 @@ def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, 
     by, unit = axis_scale(max(p.gain.middle for p in each.points), gain_unit)
     per, cost_unit = axis_scale(max(p.cost.middle for p in each.points), cost.unit)
     table = [_point(point, by, per) for point in each.points]
-    best = sorted((row for row in table if row["front"]), key=lambda row: float(str(row["x"])))
-    named = best if len(best) <= _NAMED else []
-    ends = [float(str(row[end])) for row in table for end in ("x1", "x2")]
-    edge = min(ends) + _EDGE * (max(ends) - min(ends))
-    labels: dict[str, list[drawing.Row]] = {"after": [], "before": []}
-    for row in named:
-        labels["after" if float(str(row["x"])) < edge else "before"].append(row)
+    best = [row for row in table if row["front"]]
+    labels = list(labelled(table if len(table) <= MOST_NAMED else best))
     x = alt.X("x:Q").axis(title=f"{gain_title} ({unit})", tickCount=6).scale(zero=False)
     y = alt.Y("y:Q").axis(title=f"{cost.title} ({cost_unit})", tickCount=6).scale(zero=False)
     ink, rest = drawing.SERIES[0].light, drawing.MUTED.light
@@ -465,22 +460,73 @@ def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, 
         front.mark_point(size=80, opacity=1, filled=True, color=ink).encode(x=x, y=y),
         *_labels(x, y),
     )  # fmt: skip
-    return document(layers, NARROW, 300, {"rows": table, "best": best, **labels})
+    data = {side: [row for row in labels if row["side"] == side] for side in SIDES}
+    return document(layers, NARROW, _HIGH, {"rows": table, "best": best, **data})
 
 
-_EDGE = 0.7
-"""Beyond this part of the width a name stands before its point."""
+MOST_NAMED = 16
+"""Points up to which each has its name; of more those that none beats, while they are as few."""
+_HIGH = 300
+_LETTER, _LINE = 6, 13  # pixels of a name
+SIDES = {"after-below": (8, 12), "before-below": (-8, 12), "after-above": (8, -9),
+          "before-above": (-8, -9)}  # fmt: skip
+"""Where a name may stand, and by how many pixels off its point; below first: hardly anything that
+is not beaten lies there."""
+
+
+def labelled(rows: Sequence[drawing.Row]) -> Iterator[drawing.Row]:
+    """Names where no other name, no other point and no edge is in the way; the first place where
+    all have something."""
+    if len(rows) > MOST_NAMED:
+        return
+    ends = [
+        [float(str(row[key])) for row in rows for key in (f"{way}1", f"{way}2")] for way in "xy"
+    ]
+    (left, right), (low, high) = ((min(each), max(each)) for each in ends)
+    wide, tall = NARROW - 80, _HIGH - 20
+    places = {
+        at: (
+            (float(str(row["x"])) - left) / ((right - left) or 1) * wide,
+            (high - float(str(row["y"]))) / ((high - low) or 1) * tall,
+        )
+        for at, row in enumerate(rows)
+    }
+    taken = [(x - 4, y - 4, x + 4, y + 4) for x, y in places.values()]
+    for at, row in enumerate(rows):
+        boxes = {side: _box(places[at], str(row["t"]), side) for side in SIDES}
+        free = [
+            side
+            for side, box in boxes.items()
+            if box[0] > -40 and box[2] < wide and not any(_over(box, each) for each in taken)  # noqa: PLR2004
+        ]
+        side = free[0] if free else next(iter(SIDES))
+        taken.append(boxes[side])
+        yield {**row, "side": side}
+
+
+_Box = tuple[float, float, float, float]
+
+
+def _box(place: tuple[float, float], name: str, side: str) -> _Box:
+    (x, y), (dx, dy) = place, SIDES[side]
+    long = len(name) * _LETTER
+    first = x + dx if dx > 0 else x + dx - long
+    return first, y + dy - _LINE / 2, first + long, y + dy + _LINE / 2
+
+
+def _over(one: _Box, other: _Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _labels(x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
-    """Names below their points: hardly anything lies there, or it would beat them."""
-    for side in ("after", "before"):
+    for side, (dx, dy) in SIDES.items():
         yield (
             alt.Chart(alt.NamedData(side))
             .mark_text(
-                align="left" if side == "after" else "right",
-                dx=7 if side == "after" else 4,
-                dy=10 if side == "after" else 16,
+                align="left" if dx > 0 else "right",
+                baseline="middle",
+                dx=dx,
+                dy=dy,
                 fontSize=11,
                 color=drawing.INK.light,
             )

@@ -1,6 +1,6 @@
 """What stands beside the numbers: machine, settings in force, exact commands, doubts.
 
-What many trials say alike is said once: a report has one line of it, and not one for each trial.
+What many trials or hosts say alike is said once: a report has one line of it, and not one for each.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ import itertools
 import re
 import shlex
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
 from iotrial.report import words
@@ -22,6 +23,8 @@ from iotrial.report.blocks import (
     Column,
     Heading,
     Preformatted,
+    Row,
+    RowGroup,
     Section,
     Table,
     Text,
@@ -177,32 +180,79 @@ def settings(results: Results) -> ObservedSettings:
         {key for observed in seen.values() for key in observed},
         key=lambda key: (key[1] not in asked, key),
     )
-    devices = {device for device, _ in keys}
     start = _at_start(results)
     rows = [(treatment, seen[treatment]) for treatment in ordered(results, set(seen))]
-    constant = [key for key in keys if _constant(key, start, [row for _, row in rows])]
-    varies = set(keys) - set(constant)
-    varied = [key for key in keys if key in varies]
+    lines: dict[_Line, list[str]] = defaultdict(list)  # each with its hosts
+    for key in keys:
+        host, device = _parted(key[0], results.facts)
+        values = tuple(_values(observed, key) for _, observed in rows)
+        constant = _constant(key, start, [observed for _, observed in rows])
+        lines[_Line(key[1], device, start.get(key, ""), values, constant)].append(host)
+    names, device = _names(list(lines.items()), results.facts)
+    told = list(zip(names, lines, strict=True))
+    varied = [(name, line) for name, line in told if not line.constant]
     return ObservedSettings(
-        visible(next(iter(devices))) if len(devices) == 1 else "",
+        device,
         _VariedSettings(
-            tuple(_name(key, devices) for key in varied),
-            tuple(visible(start.get(key, "")) for key in varied),
+            tuple(name for name, _ in varied),
+            tuple(visible(line.start) for _, line in varied),
             tuple(
-                (visible(treatment_text(t)), tuple(_values(observed, key) for key in varied))
-                for t, observed in rows
+                (visible(treatment_text(treatment)), tuple(line.values[at] for _, line in varied))
+                for at, (treatment, _) in enumerate(rows)
             ),
         ),
-        tuple((_name(key, devices), _values(rows[0][1], key)) for key in constant),
+        tuple((name, line.values[0]) for name, line in told if line.constant),
     )
 
 
 _Key = tuple[str, str]  # device, tunable
 
 
-def _name(key: _Key, devices: set[str]) -> str:
-    device, tunable = key
-    return visible(f"{tunable} on {device}" if device and len(devices) > 1 else tunable)
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """What was seen of a setting, on each host where it was alike: ``values`` by treatment."""
+
+    tunable: str
+    device: str
+    start: str
+    values: tuple[str, ...]
+    constant: bool
+
+
+def _parted(device: str, hosts: Collection[str]) -> tuple[str, str]:
+    """``box1:sda`` of several hosts → the host and its device."""
+    host, colon, own = device.partition(":")
+    return (host, own) if colon and len(hosts) > 1 and host in hosts else ("", device)
+
+
+def _names(
+    lines: Sequence[tuple[_Line, Sequence[str]]], every: Collection[str]
+) -> tuple[list[str], str]:
+    """What each line is called; and whose all of them are, where all are of one place."""
+    places = [_place(line.device, [host for host in on if host], every) for line, on in lines]
+    if len(set(places)) == 1:
+        return [visible(line.tunable) for line, _ in lines], visible(places[0])
+    told = zip(lines, places, strict=True)
+    return [
+        visible(f"{line.tunable} on {place}" if place else line.tunable)
+        for (line, _), place in told
+    ], ""
+
+
+def _place(device: str, hosts: Sequence[str], every: Collection[str]) -> str:
+    """``sda of box[1-3]``; of all hosts only how many they are."""
+    return " of ".join(filter(None, (device, among(hosts, every) if hosts else "")))
+
+
+_LONG = 80  # characters
+
+
+def among(hosts: Sequence[str], every: Collection[str]) -> str:
+    """``box[1-3,7]``; of several that are all there are ``all 50 hosts``."""
+    if len(hosts) == len(every) > 1:
+        return "both hosts" if len(hosts) == 2 else f"all {len(hosts)} hosts"  # noqa: PLR2004
+    said = folded(hosts)
+    return said if len(said) <= _LONG else words.some(hosts, _EXAMPLES)
 
 
 def _values(observed: Mapping[_Key, set[str]], key: _Key) -> str:
@@ -220,9 +270,10 @@ def _constant(
 
 def _at_start(results: Results) -> dict[_Key, str]:
     """What was in force before the study: of ``[none] bfq`` only ``none``, as a setting has it."""
+    several = len(results.facts) > 1
     return {
-        (device, tunable): _CHOSEN.sub(r"\1", str(value))
-        for facts in results.facts.values()
+        (f"{host}:{device}" if several else device, tunable): _CHOSEN.sub(r"\1", str(value))
+        for host, facts in results.facts.items()
         for device, values in _queues(facts).items()
         for tunable, value in values.items()
     }
@@ -396,15 +447,86 @@ def _facts(pairs: Sequence[tuple[str, str]], about: str) -> Table:
 
 
 def machines_section(every: Sequence[HostFacts]) -> Section:
-    """What each host is."""
+    """What each host is; of several, what they are alike and what each has of its own."""
+    if len(every) > 1:
+        return Section("Machines", tuple(_hosts(every)), "machine")
     blocks: list[Block] = []
     for each in every:
         blocks += [Heading(each.host, 3), _facts(each.facts, f"Facts of {each.host}")]
         if each.queues:
             queues = _facts(each.queues, f"Settings of {each.host} before the study")
-            blocks.append(Collapsible("Every setting of its devices before the study", (queues,)))
+            blocks.append(Collapsible(_QUEUES_OF.format("its"), (queues,)))
     none = Text("No facts were kept about the machine.", "note")
     return Section("Machine", tuple(blocks) or (none,), "machine")
+
+
+_QUEUES_OF = "Every setting of {} devices before the study"
+_COLUMNS = 4
+"""Hosts up to which each has a column of what differs."""
+_APART = 6
+"""Values of a fact up to which each has a line with its hosts; what has more is each host's own."""
+
+
+def _hosts(every: Sequence[HostFacts]) -> Iterator[Block]:
+    names = [each.host for each in every]
+    yield from _alike({each.host: each.facts for each in every}, names, "facts")
+    queues = {each.host: each.queues for each in every if each.queues}
+    if queues:
+        yield Collapsible(_QUEUES_OF.format("their"), tuple(_alike(queues, names, "settings")))
+
+
+def _alike(
+    told: Mapping[str, Sequence[tuple[str, str]]], hosts: Sequence[str], what: str
+) -> Iterator[Block]:
+    """Facts of hosts, each said once: those all have alike, those that differ, each host's own."""
+    found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for host, pairs in told.items():
+        for name, value in pairs:
+            found[name][value].append(host)
+    same = {n for n, by in found.items() if [len(those) for those in by.values()] == [len(hosts)]}
+    common = [(name, next(iter(found[name]))) for name in found if name in same]
+    few = len(hosts) <= _COLUMNS
+    apart = {n: by for n, by in found.items() if n not in same and (few or len(by) <= _APART)}
+    own = [name for name in found if name not in same and name not in apart]
+    if common:
+        yield Heading(f"The same on {among(hosts, hosts)}", 3)
+        yield Text(folded(hosts), "note")
+        yield _facts(common, f"Common {what}")
+    if apart:
+        yield Heading("What differs", 3)
+        yield _by_host(apart, hosts) if few else _by_value(apart, hosts)
+    if own:
+        rows = [(host, [pair for pair in pairs if pair[0] in own]) for host, pairs in told.items()]
+        groups: list[Row | RowGroup] = []
+        for host, pairs in rows:
+            groups += [RowGroup(host), *pairs]
+        table = Table((Column("", "head"), Column("")), tuple(groups), f"Own {what}", look="facts")
+        yield Collapsible(f"Each host's own: {words.some(own, _EXAMPLES)}", (table,))
+
+
+def _by_host(apart: Mapping[str, Mapping[str, Sequence[str]]], hosts: Sequence[str]) -> Table:
+    """A column a host."""
+    rows = []
+    for name, by in apart.items():
+        of = {host: value for value, those in by.items() for host in those}
+        rows.append((name, *(of.get(host, "–") for host in hosts)))
+    head = (Column("", "head"), *map(Column, hosts))
+    return Table(head, tuple(rows), "What differs between hosts")
+
+
+def _by_value(apart: Mapping[str, Mapping[str, Sequence[str]]], hosts: Sequence[str]) -> Table:
+    """A line a value, the most frequent first; where some say nothing, one more."""
+    rows = []
+    for name, by in apart.items():
+        silent = set(hosts).difference(*by.values())
+        values = {**by, "–": [host for host in hosts if host in silent]} if silent else by
+        ranked = sorted(values.items(), key=lambda pair: -len(pair[1]))
+        rows += [
+            ("" if at else name, value, f"{len(those):,}", among(those, hosts))
+            for at, (value, those) in enumerate(ranked)
+        ]
+    head = (Column("", "head"), Column("value"), Column("hosts", "n"), Column(""))
+    return Table(head, tuple(rows), "What differs between hosts")
 
 
 def commands_blocks(every: Sequence[RecordedCommand], more: int) -> Iterator[Block]:

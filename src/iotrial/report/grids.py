@@ -15,11 +15,13 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import stdev
 from typing import Literal
 
 from iotrial.model.measurement import Measurement, Metric, metric, split
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
+from iotrial.stats.critical import single
 from iotrial.stats.grid import PARALLEL
 from iotrial.stats.responses import counted
 from iotrial.units import amount
@@ -40,11 +42,14 @@ Told = dict[str, list[tuple[Mapping[str, str], Measurement]]]
 @dataclass(frozen=True, slots=True)
 class HeatmapCell:
     """``mean`` of ``n`` trials in the metric's unit.  ``bound`` says on which side of the mean
-    the truth lies, where a value was censored (``both``: nobody knows)."""
+    the truth lies, where a value was censored (``both``: nobody knows).  ``low`` and ``high`` are
+    the ends of Student's interval of this mean by itself (None: one trial, or a bound)."""
 
     mean: float
     n: int
     bound: Bound = ""
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ def sheets(results: Results) -> tuple[HeatmapSheet, ...]:
             axes = _axes(results, treatments)
             told = _told(records, treatments)
             names = _metrics(results, workload, told)
-            found += [_sheet(workload, name, axes, told[name]) for name in names]
+            confidence = results.study.decide.confidence
+            found += [_sheet(workload, name, axes, told[name], confidence) for name in names]
     return tuple(found)
 
 
@@ -179,7 +185,11 @@ def _in_order(labels: set[str], known: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sheet(
-    workload: str, name: str, axes: _Axes, told: Sequence[tuple[Mapping[str, str], Measurement]]
+    workload: str,
+    name: str,
+    axes: _Axes,
+    told: Sequence[tuple[Mapping[str, str], Measurement]],
+    confidence: float,
 ) -> HeatmapSheet:
     parts: dict[Treatment, dict[tuple[str, str], list[Measurement]]]
     parts = defaultdict(lambda: defaultdict(list))
@@ -194,7 +204,7 @@ def _sheet(
         for number, label in enumerate(axes.labels[other])
     }
     order = sorted(parts, key=lambda fixed: [place[part] for part in fixed])
-    blocks = tuple(_block(fixed, axes, parts[fixed], mean) for fixed in order)
+    blocks = tuple(_block(fixed, axes, parts[fixed], mean, confidence) for fixed in order)
     known = _metric(name, told[0][1].unit)
     return HeatmapSheet(workload, known, axes.down, axes.across, axes.constant, mean, blocks)
 
@@ -213,8 +223,9 @@ def _block(
     axes: _Axes,
     told: Mapping[tuple[str, str], Sequence[Measurement]],
     mean: Mean,
+    confidence: float,
 ) -> HeatmapBlock:
-    cells = {key: _cell(each, mean) for key, each in told.items()}
+    cells = {key: _cell(each, mean, confidence) for key, each in told.items()}
     down, across = ({key[side] for key in cells} for side in (0, 1))
     return HeatmapBlock(
         fixed,
@@ -224,16 +235,26 @@ def _block(
     )
 
 
-def _cell(told: Sequence[Measurement], mean: Mean) -> HeatmapCell:
+def _cell(told: Sequence[Measurement], mean: Mean, confidence: float) -> HeatmapCell:
     values = [each.value for each in told]
     sides = {each.censored for each in told} - {""}
     bound: Bound = (
         "both" if len(sides) > 1 else "high" if "high" in sides else "low" if sides else ""
     )
+    n = len(values)
     if len(set(values)) == 1:
-        return HeatmapCell(values[0], len(values), bound)  # exactly: no logarithm and back
-    if mean == "geometric":
-        return HeatmapCell(
-            math.exp(math.fsum(map(math.log, values)) / len(values)), len(values), bound
-        )
-    return HeatmapCell(math.fsum(values) / len(values), len(values), bound)
+        return HeatmapCell(values[0], n, bound)  # exactly: no logarithm and back
+    logs = mean == "geometric"
+    scaled = [math.log(value) for value in values] if logs else values
+    middle = math.fsum(scaled) / n
+    whole = math.exp(middle) if logs else middle
+    if bound:
+        return HeatmapCell(whole, n, bound)
+    half = single(n - 1, confidence) * stdev(scaled) / math.sqrt(n)
+    if logs and middle + half > _LARGEST:
+        return HeatmapCell(whole, n, bound)
+    ends = (middle - half, middle + half)
+    return HeatmapCell(whole, n, bound, *(map(math.exp, ends) if logs else ends))
+
+
+_LARGEST = 700.0  # the logarithm of what a number can hold

@@ -103,7 +103,7 @@ def as_data(found: Sequence[HostUtilisation]) -> dict[str, Any]:
 def blocks(found: Sequence[HostUtilisation]) -> Iterator[Block]:
     """What each host contributed."""
     if found:
-        yield Heading("Hosts", id="hosts")
+        yield Heading("Hosts")
         yield plain(HEAD, lines(found), "Hosts")
 
 

@@ -176,7 +176,7 @@ def blocks(part: WorkloadFindings) -> Iterator[Block]:
         (cells[0], TextSpan(cells[1], f"verdict {STYLES[racer.place]}"), *cells[2:])
         for racer, cells in zip(ordered(story), rows(story), strict=True)
     )
-    yield Table(head, told, f"Race of {part.workload}")
+    yield Table(head, told, f"Race of {part.workload}", look="stacked")
     if changed := leading(story):
         yield Text(changed, "note")
 

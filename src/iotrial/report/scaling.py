@@ -4,13 +4,15 @@ seen at each; what each CPU, link, adapter, device and path bore.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from iotrial.judgement.parts import WorkloadFindings
 from iotrial.judgement.utilisation import ScalingLevel, Utilisation
 from iotrial.model.results import ResourceUsage
 from iotrial.report.blocks import Block, Heading, Text, plain
+from iotrial.report.evidence import among
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value
 
@@ -72,37 +74,75 @@ _NAMES = {
 }
 
 
+MOST_HOSTS = 4
+"""Hosts up to which each has its own lines; of more, what is of one kind is one line."""
+
+
 def borne_rows(borne: Utilisation) -> list[tuple[str, ...]]:
     """The lines of the table, at most :data:`MOST_BORNE`."""
-    return [_borne_row(borne, place, each) for place, each in enumerate(borne.strains[:MOST_BORNE])]
+    return _every_row(borne)[:MOST_BORNE]
 
 
 def borne_more(borne: Utilisation) -> str:
     """What the table leaves out, in words; '' nothing."""
-    left = len(borne.strains) - MOST_BORNE
+    left = len(_every_row(borne)) - MOST_BORNE
     return f"{left:,} more: `iotrial compare --json`." if left > 0 else ""
 
 
-def _borne_row(borne: Utilisation, place: int, each: ResourceUsage) -> tuple[str, ...]:
-    part = borne.shares.get(place)
+def _every_row(borne: Utilisation) -> list[tuple[str, ...]]:
+    hosts = dict.fromkeys(each.host for each in borne.strains)
+    alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
+    for place, each in enumerate(borne.strains):
+        own = "" if len(hosts) > MOST_HOSTS else each.host
+        alike[own, _what(each, several=not own)].append(place)
+    return [_borne_row(borne, what, places) for (_, what), places in alike.items()]
+
+
+def _what(each: ResourceUsage, *, several: bool) -> str:
+    """``device sda (disk)``; of several hosts, whose busiest CPUs differ, ``busiest CPU``."""
     own = each.of.partition("/")[2]
-    name = _NAMES[each.kind] + ("" if each.kind == "cpu" else f" {each.name}")
-    done = format_value(each.ios, "1/s") if each.ios else ""
-    if each.kind == "nic":
-        done = f"{format_bytes(each.came)}/s in, {format_bytes(each.went)}/s out"
-    flight = f"{each.depth:.1f}" + (f" of {each.limit}" if each.limit else "") if each.depth else ""
+    bare = each.kind == "cpu" or (several and each.kind == "core")
+    name = _NAMES[each.kind] + ("" if bare else f" {each.name}")
+    return f"{name} ({own})" if own else name
+
+
+def _borne_row(borne: Utilisation, what: str, places: Sequence[int]) -> tuple[str, ...]:
+    """One line, of all strains at ``places``: a number that differs between them is a range."""
+    every = {each.host for each in borne.strains}
+    those = [borne.strains[place] for place in places]
+    shares = [borne.shares[place] for place in places if place in borne.shares]
+    evens = {part[1] for part in shares}
+    share = _range([part[0] for part in shares], "{:.0%}".format)
+    even = f" ({evens.pop():.0%})" if len(evens) == 1 else ""
+    done = _range(
+        [each.ios for each in those if each.ios], lambda value: format_value(value, "1/s")
+    )
+    if those[0].kind == "nic":
+        came, went = (
+            _range([getattr(each, way) for each in those], lambda value: f"{format_bytes(value)}/s")
+            for way in ("came", "went")
+        )
+        done = f"{came} in, {went} out"
+    limits = {each.limit for each in those if each.depth}
+    limit = f" of {most}" if len(limits) == 1 and (most := limits.pop()) else ""
+    flight = _range([each.depth for each in those if each.depth], "{:.1f}".format)
     return tuple(
         visible(cell) or "–"
         for cell in (
-            each.host,
-            f"{name} ({own})" if own else name,
-            f"{part[0]:.0%} ({part[1]:.0%})" if part else "",
+            among(list(dict.fromkeys(each.host for each in those)), every),
+            what,
+            share and share + even,
             done,
-            format_seconds(each.latency) if each.latency else "",
-            "" if each.busy is None else f"{each.busy:.0%}",
-            flight,
+            _range([each.latency for each in those if each.latency], format_seconds),
+            _range([each.busy for each in those if each.busy is not None], "{:.0%}".format),
+            flight and flight + limit,
         )
     )
+
+
+def _range(values: Sequence[float], said: Callable[[float], str]) -> str:
+    """``4.1 ms``, or ``4.1 ms to 9.0 ms``; '' of nothing."""
+    return " to ".join(dict.fromkeys(said(end(values)) for end in (min, max) if values))
 
 
 def borne_data(found: Sequence[Utilisation]) -> list[dict[str, Any]]:

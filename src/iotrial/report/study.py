@@ -92,6 +92,7 @@ def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Bl
         forest = drawn.forests[at] if drawn.forests else ()
         blocks = tuple(_part(part, view, drawn.parts[at], forest))
         yield Section(part.workload, blocks, f"w{at + 1}")
+    yield from _hosts(view)
     if view.latencies:
         yield _latencies(view)
     if doubts := evidence.doubts_section(
@@ -113,15 +114,24 @@ def _first(view: ReportView, drawn: ReportCharts) -> Iterator[Block]:
     yield from verdicts.table(view)
     yield from staged.blocks(view.stages, view.choices)
     yield from ceiling.blocks(view.ceiling, drawn.curve)
-    yield from hosts.blocks(view.hosts)
-    yield from hosts.of_blocks(view.block_hosts)
-    yield from scaling.borne_tables(view.borne)
     yield from verdicts.terms(view, drawn.note)
+
+
+def _hosts(view: ReportView) -> Iterator[Section]:
+    """What each host did and bore: after the charts, which are of all of them."""
+    blocks = (
+        *hosts.blocks(view.hosts),
+        *hosts.of_blocks(view.block_hosts),
+        *scaling.borne_tables(view.borne),
+    )
+    if blocks:
+        yield Section("", blocks, "hosts", "Hosts")
 
 
 def _contents(view: ReportView, *, recorded: bool) -> Contents:
     places = [("grids", "grids")] if view.panels else []
     places += [(f"w{at}", part.workload) for at, part in enumerate(view.parts, 1)]
+    places += [("hosts", "hosts")] if view.hosts or view.block_hosts or view.borne else []
     places += [("latencies", "latencies")] if view.latencies else []
     places += [("doubts", "doubts")] if view.doubt_groups else []
     places.append(("trials", f"every {view.terms.one}"))

@@ -18,7 +18,18 @@ from rich.text import Text
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Verdict
 from iotrial.model.results import Results
-from iotrial.report import ceiling, effects, hosts, knees, panels, races, scaling, staged, words
+from iotrial.report import (
+    ceiling,
+    differing,
+    effects,
+    hosts,
+    knees,
+    panels,
+    races,
+    scaling,
+    staged,
+    words,
+)
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.layout import TextLine, TextTable, paragraphs
 from iotrial.report.verdicts import averaged
@@ -91,6 +102,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
     yield Text(head, style="bold")
     yield from map(Text, others)
     yield Text()
+    yield from _of_differences(view)
     first = panels.leads(view.panels, view.findings)
     if first:
         yield from _of_grids(view)
@@ -121,6 +133,19 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
     for group in view.doubt_groups:
         yield Text()
         yield from _doubt(group, view.terms.one)
+
+
+def _of_differences(view: ReportView) -> Iterator[RenderableType]:
+    """What two folders differ in besides their numbers, before anybody reads these."""
+    if view.differences is None:
+        return
+    table = TextTable(show_header=False)
+    for cells in differing.rows(view.differences):
+        table.add_row(*cells)
+    yield Text(differing.TITLE if view.differences else differing.NOTHING, style="bold")
+    if view.differences:
+        yield table
+    yield Text()
 
 
 def _heading(part: WorkloadView) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
@@ -61,8 +62,12 @@ def _table(view: ReportView, parts: Sequence[WorkloadView], counted: str, about:
             rows += [_group(part, view)] if part.findings else []
         rows += [_row(row, view, on) for row in part.findings]
     names = (*_HEAD, counted)
-    head = tuple(Column(name, look) for name, look in zip(names, _LOOKS, strict=True))
-    return Table(head, tuple(rows), about)
+    drawn = Picture(strip_scale(on[0]), words.ruler(on[1]).replace(" ", "·"))
+    head = tuple(
+        Column(name, look, drawn if look == "strip" else None)
+        for name, look in zip(names, _LOOKS, strict=True)
+    )
+    return Table(head, tuple(rows), about, look="stacked")
 
 
 def _group(part: WorkloadView, view: ReportView) -> RowGroup:
@@ -123,7 +128,7 @@ def guardrails(part: WorkloadView, view: ReportView) -> Iterator[Block]:
         )
         for row in part.guardrails
     )
-    yield Table(head, rows, f"Guardrails of {part.workload}")
+    yield Table(head, rows, f"Guardrails of {part.workload}", look="stacked")
 
 
 def _held(row: VerdictRow) -> tuple[str, str]:
@@ -176,8 +181,7 @@ def verdict_strip(row: VerdictRow, on: IntervalScale, margin: float) -> Markup:
     finding = row.finding
     ends = [finding.ratio if end is None else end for end in (finding.low, finding.high)]
     left, right, low, high, none, at = (
-        round(6 + on.place(ratio) * (on.width - 12), 1)
-        for ratio in (1 - margin, 1 + margin, *ends, 1.0, finding.ratio)
+        _across(on, ratio) for ratio in (1 - margin, 1 + margin, *ends, 1.0, finding.ratio)
     )
     return Markup(
         '<svg class="strip {v}" width="{w}" height="18" viewBox="0 0 {w} 18" aria-hidden="true">'
@@ -187,3 +191,41 @@ def verdict_strip(row: VerdictRow, on: IntervalScale, margin: float) -> Markup:
     ).format(
         v=finding.verdict, w=on.width, l=left, b=round(right - left, 1), n=none, a=low, z=high, m=at
     )
+
+
+def strip_scale(on: IntervalScale) -> Markup:
+    """The axis above the strips: changes in %, a few of them."""
+    ticks = _ticks((on.low - 1) * 100, (on.high - 1) * 100)
+    last = len(ticks) - 1
+    marks = Markup("").join(
+        Markup('<path class="none" d="M{x} 14V18"/><text x="{x}" y="11">{said}</text>').format(
+            x=_across(on, 1 + tick / 100), said=_signed(tick) + (" %" if place == last else "")
+        )
+        for place, tick in enumerate(ticks)
+    )
+    return Markup(
+        '<svg class="strip axis" width="{w}" height="18" viewBox="0 0 {w} 18" role="img"'
+        ' aria-label="Changes from {low} to {high} %">{marks}</svg>'
+    ).format(w=on.width, low=words.bare(on.low), high=words.bare(on.high), marks=marks)
+
+
+def _across(on: IntervalScale, ratio: float) -> float:
+    """Pixels from the left of a strip."""
+    return round(6 + on.place(ratio) * (on.width - 12), 1)
+
+
+_STEPS = (1, 2, 5)
+_ROOM = 3  # labels that a strip has room for
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, 0 among them where it lies between: as many as have room."""
+    power = math.floor(math.log10(high - low)) - 1
+    steps = (step * 10.0**at for at in (power, power + 1, power + 2) for step in _STEPS)
+    ranges = ((step, math.ceil(low / step), math.floor(high / step)) for step in steps)
+    step, first, last = next(each for each in ranges if each[2] - each[1] < _ROOM)
+    return [step * number for number in range(first, last + 1)]
+
+
+def _signed(tick: float) -> str:
+    return f"{tick:+g}".replace("-", "−") if tick else "0"

@@ -16,7 +16,7 @@ from iotrial.judgement import parts as judgement
 from iotrial.judgement.judged import TrialCounts
 from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import HostUtilisation, Utilisation
-from iotrial.model.finding import Ceiling, Finding, LevelChoice
+from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice
 from iotrial.model.measurement import Metric
 from iotrial.model.results import ORIGINALS, LatencyDistribution, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
@@ -114,6 +114,7 @@ class ReportView:
     block_hosts: tuple[HostEffect, ...] = ()
     borne: tuple[Utilisation, ...] = ()
     panels: tuple[Panel, ...] = ()
+    differences: tuple[Difference, ...] | None = None
     added: tuple[Section, ...] = ()
 
     @property
@@ -171,6 +172,7 @@ def view(judged: Judged) -> ReportView:
         block_hosts=judged.block_hosts,
         borne=judged.utilisation,
         panels=panels(comparison.grids),
+        differences=comparison.differences,
         added=added(judged),
     )
 

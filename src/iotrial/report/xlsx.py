@@ -136,6 +136,8 @@ def _opening(grid: HeatmapSheet, by: NumberFormat) -> Iterator[tuple[str, Any]]:
     said += ["≥ and ≤: the truth lies beyond what the tool could tell"] if bounds else []
     if len(grid.blocks) > CHARTS:
         said += [f"charts beside the first {CHARTS} of {len(grid.blocks)} blocks"]
+    if any(cell.low is not None for block in grid.blocks for cell in block.cells.values()):
+        said.append("error bars in charts: the interval of each mean by itself")
     yield "; ".join(filter(None, said)), QUIET
     yield "", None
 
@@ -184,6 +186,13 @@ def _mean(cell: HeatmapCell | None, by: NumberFormat) -> float | None:
     return None if cell is None else cell.mean / by.divisor
 
 
+def _reach(cell: HeatmapCell | None, by: NumberFormat) -> tuple[float, float] | None:
+    """How far the interval of a cell goes below and above it."""
+    if cell is None or cell.low is None or cell.high is None:
+        return None
+    return (cell.mean - cell.low) / by.divisor, (cell.high - cell.mean) / by.divisor
+
+
 def _level(sheet: Any, said: str, labels: Sequence[str]) -> Any:  # noqa: ANN401
     return label(sheet, visible(said), counts=countable(labels))
 
@@ -204,6 +213,7 @@ def _chart(name: str, grid: HeatmapSheet, block: HeatmapBlock, by: NumberFormat,
         across if grid.across else (unit or visible(grid.metric.name),),
         tuple(tuple(_mean(cell, by) for cell in line) for line in cells),
         by.shown,
+        tuple(tuple(_reach(cell, by) for cell in line) for line in cells),
     )
     ways = " and ".join(visible(name) for name, _ in _ways(grid))
     fixed = f"\n{_treatment(block.fixed)}" if block.fixed else ""

@@ -35,6 +35,7 @@ from openpyxl.chart.data_source import (
     StrRef,
     StrVal,
 )
+from openpyxl.chart.error_bar import ErrorBars
 from openpyxl.chart.series import Series, SeriesLabel
 from openpyxl.chart.shapes import GraphicalProperties
 from openpyxl.chart.title import title_maker
@@ -178,7 +179,8 @@ _LARGE, _SMALL = 1100, 900  # hundredths of a point
 class ChartData:
     """What is drawn: ``values[i][j]`` of the label ``down[i]`` and the label ``across[j]`` (None:
     no cell), as they stand in the sheet ``name`` with the first of them at ``row`` and
-    ``column``; labels are left of and above them."""
+    ``column``; labels are left of and above them.  ``reaches`` is how far each value's interval
+    goes below and above it (None: it has none)."""
 
     name: str
     row: int
@@ -187,6 +189,7 @@ class ChartData:
     across: tuple[str, ...]
     values: tuple[tuple[float | None, ...], ...]
     shown: str
+    reaches: tuple[tuple[tuple[float, float] | None, ...], ...] = ()
 
 
 def chart(drawn: ChartData, title: str, axes: tuple[str, str], *, counts: bool) -> Any:  # noqa: ANN401 (openpyxl has no types)
@@ -202,6 +205,9 @@ def chart(drawn: ChartData, title: str, axes: tuple[str, str], *, counts: bool) 
         made.y_axis.scaling.min = 0
     made.width, made.height = _WIDTH, _HEIGHT
     made.series = [_series(drawn, place) for place in range(min(len(drawn.across), SERIES))]
+    for each in made.series:
+        if each.errBars and not counts:
+            each.errBars.errDir = None  # bars have one direction, and it is not said
     if counts:
         for each in made.series:
             each.marker.symbol, each.smooth = "circle", False
@@ -241,7 +247,25 @@ def _series(drawn: ChartData, place: int) -> Series:
         )
     )
     made.spPr = GraphicalProperties()
+    reaches = [line[place] for line in drawn.reaches]
+    if any(reaches):
+        made.errBars = _bars(reaches, drawn.shown)
     return made
+
+
+def _bars(reaches: Sequence[tuple[float, float] | None], shown: str) -> ErrorBars:
+    """Error bars with the numbers of each point; none where it has no interval."""
+    minus, plus = (
+        NumDataSource(
+            numLit=NumData(
+                formatCode=shown,
+                ptCount=len(reaches),
+                pt=[NumVal(idx=n, v=repr(r[end] if r else 0.0)) for n, r in enumerate(reaches)],
+            )
+        )
+        for end in (0, 1)
+    )
+    return ErrorBars(errDir="y", errBarType="both", errValType="cust", plus=plus, minus=minus)
 
 
 def _labels(drawn: ChartData) -> AxDataSource:

@@ -30,17 +30,18 @@ T. Kalibera and R. Jones, ISMM 2013, 63-74.
 from __future__ import annotations
 
 import math
+import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from scipy.stats import norm
 from scipy.stats import t as student
 
-from iotrial.model.finding import Comparison, Finding, Verdict
+from iotrial.model.finding import Comparison, Difference, DifferenceKind, Finding, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, TrialRecord, treatment_text
@@ -98,14 +99,14 @@ def regress(
     shared.sort(key=_place(first.study))
     confidence = first.study.decide.confidence
     each = confidence ** (1 / len(shared)) if shared else confidence
+    names = called(first, latter[0])
     findings = tuple(
         _finding(
-            key, primary[key[0]], ours[key], theirs[key], first,
+            key, primary[key[0]], ours[key], theirs[key], first, baseline=names[0],
             interval=_interval(ours[key], theirs[key], each, math.log1p(between), paired=paired),
         )
         for key in shared
     )  # fmt: skip
-    names = first.folder.name, latter[0].folder.name
     several = any(len(c.sessions) > 1 for side in (ours, theirs) for c in side.values())
     told = _sentence(findings, *names, several=several or between > 0)
     return Comparison(
@@ -113,6 +114,7 @@ def regress(
         findings=findings,
         recommendation=" ".join((told, *_left_out(left_out))),
         method=_method(first, findings, between, paired=paired),
+        differences=differences(first, latter[0]),
     )
 
 
@@ -188,9 +190,11 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
     theirs: _Cell,
     former: Results,
     *,
+    baseline: str,
     interval: float | None,
 ) -> Finding:
-    """``interval``: half of its width on the log scale."""
+    """``baseline`` is what the former results are called, ``interval`` half of its width on the log
+    scale."""
     a, b = ours.means, theirs.means
     shift = float(b.mean() - a.mean())
     low = high = None
@@ -203,7 +207,7 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
         metric=name,
         factor=RESULTS,
         level=treatment_text(treatment),
-        baseline=former.folder.name,
+        baseline=baseline,
         ratio=ratio_of(shift),
         low=low,
         high=high,
@@ -260,19 +264,29 @@ def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, severa
         return f"{former} and {latter} share no workload and treatment: nothing can be compared."
     worse = [f for f in findings if f.verdict == "worse"]
     if worse:
-        return f"Yes: {latter} is worse for {', '.join(map(_named, worse))}."
+        return f"Yes: {latter} is worse for {', '.join(map(_named, worse))}, against {former}."
     if all(f.low is None for f in findings) and not several:
         widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
         return (
-            "Nothing is claimed: there is one session of each, and nobody knows how far sessions"
-            " are apart: name more of them (--before, --after), say it (--between), or measure"
-            f" both again in turn (--paired). The largest change is {_named(widest)}."
+            f"Nothing is claimed: there is one session of each, {former} and {latter}. Nobody knows"
+            " how far sessions are apart: name more of them (--before, --after), say it"
+            " (--between), or measure both again in turn (--paired). The largest change is"
+            f" {_named(widest)}."
         )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
         rest = "; the others are no worse" if unclear < len(findings) else ""
-        return f"Cannot tell for {unclear} of {len(findings)} comparisons{rest}."
-    return f"No: nothing in {latter} is worse."
+        many = f"{unclear} of {len(findings)} comparisons of {latter} with {former}"
+        return f"Cannot tell for {many}{rest}."
+    return f"No: nothing in {latter} is worse than in {former}."
+
+
+def called(former: Results, latter: Results) -> tuple[str, str]:
+    """The names of two folders as they are; where both are alike, as they were given."""
+    names = former.folder.name, latter.folder.name
+    if all(names) and names[0] != names[1]:
+        return names
+    return str(former.folder), str(latter.folder)
 
 
 def _named(finding: Finding) -> str:
@@ -321,14 +335,8 @@ def unlike_loads(former: Results, latter: Results) -> dict[str, str]:
 
 def unlike_machines(former: Results, latter: Results) -> Iterator[Doubt]:
     """A doubt for each host that is not what it was, and for tools of other versions."""
-    hosts = [name for name in former.facts if name in latter.facts]
-    pairs = [(name, former.facts[name], latter.facts[name]) for name in hosts]
-    if former.facts and latter.facts and not hosts:
-        both = " and ".join((*former.facts, *latter.facts))
-        own_facts, other_facts = (next(iter(each.facts.values())) for each in (former, latter))
-        pairs = [(both, own_facts, other_facts)]
-    names = former.folder.name, latter.folder.name
-    for name, own, other in pairs:
+    names = called(former, latter)
+    for name, own, other in _pairs(former, latter):
         if said := [*_facts(own, other), *_programs(own, other), *_disks(own, other)]:
             yield _doubt(name, said, names)
     if former.study.design.kind == latter.study.design.kind == "recorded":
@@ -337,6 +345,82 @@ def unlike_machines(former: Results, latter: Results) -> Iterator[Doubt]:
         )
         if own_tools != other_tools:
             yield _doubt("all", [f"tool {own_tools} and {other_tools}"], names)
+
+
+def _pairs(former: Results, latter: Results) -> list[tuple[str, _Facts, _Facts]]:
+    """The facts of each host that both have; of others those of the first."""
+    hosts = [name for name in former.facts if name in latter.facts]
+    if former.facts and latter.facts and not hosts:
+        both = " and ".join((*former.facts, *latter.facts))
+        own_facts, other_facts = (next(iter(each.facts.values())) for each in (former, latter))
+        return [(both, own_facts, other_facts)]
+    return [(name, former.facts[name], latter.facts[name]) for name in hosts]
+
+
+_Facts = Mapping[str, Any]
+_OF_KERNEL = ("kernel", "boot parameters")
+
+
+def differences(former: Results, latter: Results) -> tuple[Difference, ...]:
+    """Kernel, machine, versions of tools, settings in force and study: what differs in them,
+    besides what is asked about."""
+    found: dict[tuple[DifferenceKind, str, str, str], list[str]] = defaultdict(list)
+    for host, own, other in _pairs(former, latter):
+        for name, before, after in _unlike_facts(own, other):
+            kind: DifferenceKind = "kernel" if name in _OF_KERNEL else "machine"
+            found[kind, name, before, after].append(host)
+        for name, before, after in _unlike_disks(own, other):
+            found["machine", f"disk of {name}", before, after].append(host)
+        for name, before, after in _unlike_programs(own, other):
+            found["tool", name, before, after].append(host)
+    for where, name, before, after in _unlike_settings(former, latter):
+        found["settings", name, before, after].append(where)
+    for name, before, after in _unlike_studies(former.study, latter.study):
+        found["study", name, before, after] = []
+    order = get_args(DifferenceKind)
+    told = [Difference(*key, tuple(dict.fromkeys(where))) for key, where in found.items()]
+    return tuple(sorted(told, key=lambda each: order.index(each.kind)))
+
+
+def _unlike_settings(former: Results, latter: Results) -> Iterator[tuple[str, str, str, str]]:
+    """Of each treatment that both have: a setting that was not the same before the load, with the
+    treatment."""
+    ours, theirs = (_in_force(each) for each in (former, latter))
+    for treatment in (each for each in ours if each in theirs):
+        own, other = ours[treatment], theirs[treatment]
+        for key in (key for key in own if key in other and own[key] != other[key]):
+            device, name = key
+            before, after = (" or ".join(sorted(each[key])) for each in (own, other))
+            said = f"{name} on {device}" if device else name
+            yield treatment_text(treatment), said, before, after
+
+
+def _in_force(results: Results) -> dict[Treatment, dict[tuple[str, str], set[str]]]:
+    found: dict[Treatment, dict[tuple[str, str], set[str]]] = defaultdict(dict)
+    for record in results.valid:
+        for device, name, value in record.before:
+            found[record.trial.treatment].setdefault((device, name), set()).add(value)
+    return found
+
+
+def _unlike_studies(own: Study, other: Study) -> Iterator[tuple[str, str, str]]:
+    """Keys of the study files, as they are written."""
+    try:
+        left, right = (dict(_keys(tomllib.loads(each.text), "")) for each in (own, other))
+    except tomllib.TOMLDecodeError:
+        return  # that of imported results is none
+    for key in dict.fromkeys((*left, *right)):
+        if left.get(key) != right.get(key):
+            before, after = (str(each.get(key, "not said")) for each in (left, right))
+            yield key, before, after
+
+
+def _keys(value: object, name: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from _keys(each, f"{name}.{key}" if name else key)
+    else:
+        yield name, value
 
 
 def _doubt(host: str, said: list[str], names: tuple[str, str]) -> Doubt:
@@ -372,26 +456,38 @@ def _targets(former: Results, latter: Results) -> Iterator[str]:
                 yield f"{what} of target {name} = {a or 'none'} and {b or 'none'}"
 
 
-def _facts(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def _facts(own: _Facts, other: _Facts) -> Iterator[str]:
+    return (f"{name} {a} and {b}" for name, a, b in _unlike_facts(own, other))
+
+
+def _unlike_facts(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str]]:
     for key, name in _MACHINE.items():
         a, b = own.get(key), other.get(key)
         if a and b and a != b:
-            yield f"{name} {a} and {b}"
+            yield name, str(a), str(b)
 
 
-def _programs(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def _programs(own: _Facts, other: _Facts) -> Iterator[str]:
+    return (f"{name} {a} and {b}" for name, a, b in _unlike_programs(own, other))
+
+
+def _unlike_programs(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str]]:
     left, right = own.get("programs") or {}, other.get("programs") or {}
     for name in left:
         if right.get(name) and left[name] and left[name] != right[name]:
-            yield f"{name} {left[name]} and {right[name]}"
+            yield name, str(left[name]), str(right[name])
 
 
-def _disks(own: Mapping[str, Any], other: Mapping[str, Any]) -> Iterator[str]:
+def _disks(own: _Facts, other: _Facts) -> Iterator[str]:
+    return (f"disk of {name} {a} and {b}" for name, a, b in _unlike_disks(own, other))
+
+
+def _unlike_disks(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str]]:
     left, right = own.get("targets") or {}, other.get("targets") or {}
     for name in (name for name in left if name in right):
         a, b = (_disk(each.get(name)) for each in (left, right))
         if a != b:
-            yield f"disk of {name} {a} and {b}"
+            yield name, a, b
 
 
 def _disk(target: Mapping[str, Any] | None) -> str:

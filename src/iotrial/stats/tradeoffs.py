@@ -101,7 +101,7 @@ def _behind(one: MeanInterval, other: MeanInterval, *, more: bool) -> bool:
 def _points(
     results: Results, records: Sequence[TrialRecord], gain: str, cost: str
 ) -> tuple[TradeoffPoint, ...]:
-    gains, costs = (_extents(results, records, name) for name in (gain, cost))
+    gains, costs = (extents(results, records, name) for name in (gain, cost))
     both = {cell: (gains[cell], costs[cell]) for cell in gains if cell in costs}
     if len(both) > MOST:
         return ()
@@ -112,9 +112,10 @@ def _points(
     )
 
 
-def _extents(
+def extents(
     results: Results, records: Sequence[TrialRecord], name: str
 ) -> dict[Treatment, MeanInterval]:
+    """The mean of every treatment in one metric, with its own interval."""
     data = responses(records, name, results.study)
     if not data.trials:
         return {}

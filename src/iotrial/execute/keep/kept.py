@@ -158,7 +158,7 @@ def _words(ids: Iterable[tuple[str, str]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ProfileDifference:
     """``what`` is not as it was kept: ``wanted`` against ``found``, ``since`` in words."""
 
     what: str
@@ -167,7 +167,7 @@ class Difference:
     since: str
 
 
-def verify(host: Host, name: str) -> tuple[KeptProfile, tuple[Difference, ...]]:
+def verify(host: Host, name: str) -> tuple[KeptProfile, tuple[ProfileDifference, ...]]:
     """What is no longer as it was kept.  Raises RefusedError where nothing is kept by that name."""
     refuse_unprivileged(host)
     there = find_now(host, name)
@@ -186,12 +186,13 @@ def verify(host: Host, name: str) -> tuple[KeptProfile, tuple[Difference, ...]]:
     return there, tuple(found)
 
 
-def differing(host: Host, there: KeptProfile) -> tuple[Difference, ...]:
+def differing(host: Host, there: KeptProfile) -> tuple[ProfileDifference, ...]:
     """What is no longer as it was kept; values of a device that is another one now are not read."""
     seen = _last_seen(host, f"{folder(host)}/{there.profile.name}.seen")
     others = {device: (was, now) for device, was, now in strangers(host, there.profile)}
     moved = [
-        Difference(device, was, now, "another one now") for device, (was, now) in others.items()
+        ProfileDifference(device, was, now, "another one now")
+        for device, (was, now) in others.items()
     ]
     values = _values_differing(host, there, seen, others)
     return (*moved, *_files_differing(host, there, seen), *values)
@@ -207,7 +208,7 @@ def _last_seen(host: Host, path: str) -> str:
     return f"since some time after {at}" + ("" if boot == here else ", before the latest boot")
 
 
-def _files_differing(host: Host, there: KeptProfile, seen: str) -> Iterable[Difference]:
+def _files_differing(host: Host, there: KeptProfile, seen: str) -> Iterable[ProfileDifference]:
     probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in there.files]
     answers = host.batch([Read(probe) for probe in probes])
     for (path, text), probe, answer in zip(there.files, probes, answers, strict=True):
@@ -216,12 +217,14 @@ def _files_differing(host: Host, there: KeptProfile, seen: str) -> Iterable[Diff
             continue
         changed = host.run(["stat", "-c", "%y", path]).text.strip().partition(".")[0]
         found = "not there" if now == ABSENT else answer.complaint or "another content"
-        yield Difference(path, "as written", found, f"changed {changed}" if changed else seen)
+        yield ProfileDifference(
+            path, "as written", found, f"changed {changed}" if changed else seen
+        )
 
 
 def _values_differing(
     host: Host, there: KeptProfile, seen: str, without: Container[str]
-) -> Iterable[Difference]:
+) -> Iterable[ProfileDifference]:
     live = [each for each in live_settings(there.profile) if each.device not in without]
     probes = [tunable(each.tunable).probe(each.device) for each in live]
     answers = host.batch([Read(probe) for probe in probes])
@@ -229,4 +232,4 @@ def _values_differing(
         now = reads(probe, answer)
         if now != each.value:
             what = each.tunable + (f" on {each.device}" if each.device else "")
-            yield Difference(what, each.value, now if now is not None else "not there", seen)
+            yield ProfileDifference(what, each.value, now if now is not None else "not there", seen)

@@ -19,7 +19,7 @@ from typing import Literal
 from iotrial.errors import HostUnreachable, IotrialError, OwedError, RefusedError
 from iotrial.execute.keep import keeping
 from iotrial.execute.keep.keeping import OutcomeUnknown
-from iotrial.execute.keep.kept import Difference, KeptProfile, find, verify
+from iotrial.execute.keep.kept import KeptProfile, ProfileDifference, find, verify
 from iotrial.execute.settings.guard import with_lock
 from iotrial.execute.settings.restore import RestoreReport
 from iotrial.hosts.at_once import Pool, at_once, gravest
@@ -189,7 +189,7 @@ def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
 
 def verified(
     hosts: Mapping[str, Host], name: str
-) -> tuple[dict[str, tuple[KeptProfile, tuple[Difference, ...]]], dict[str, Exception]]:
+) -> tuple[dict[str, tuple[KeptProfile, tuple[ProfileDifference, ...]]], dict[str, Exception]]:
     """What differs on each host; and of the others why it cannot be said (RefusedError: nothing is
     kept there)."""
     return at_once({each: partial(verify, host, name) for each, host in hosts.items()})

@@ -234,7 +234,7 @@ def _figure(figure: Figure) -> Markup:
 
 def _head(column: Column) -> Markup:
     if column.look == "strip":
-        return Markup('<td class="strip"></td>')
+        return Markup('<td class="strip">{}</td>').format(_piece(column.scale or ""))
     look = _looking("n" if column.look == "n" else "")
     return Markup('<th scope="col"{}>{}</th>').format(look, column.name)
 
@@ -256,7 +256,7 @@ def _bodies(block: Table, width: int) -> Iterator[Markup]:
                 )
             )
         else:
-            rows.append(_row(block.head, row))
+            rows.append(_row(block, row))
     yield _body(look, rows)
 
 
@@ -264,8 +264,11 @@ def _body(look: Markup, rows: Sequence[Markup]) -> Markup:
     return Markup("<tbody{}>\n{}\n</tbody>").format(look, Markup("\n").join(rows))
 
 
-def _row(head: Sequence[Column], row: Row) -> Markup:
-    cells = (_cell(column, words) for column, words in zip(head, row, strict=True))
+def _row(block: Table, row: Row) -> Markup:
+    cells = [_cell(column, words) for column, words in zip(block.head, row, strict=True)]
+    if block.look == "stacked":
+        names = [column.name for column in block.head]
+        cells[1:] = map(_named, names[1:], cells[1:])
     return Markup("<tr>{}</tr>").format(Markup("").join(cells))
 
 
@@ -273,6 +276,12 @@ def _cell(column: Column, words: Words) -> Markup:
     if column.look == "head":
         return Markup('<th scope="row" class="k">{}</th>').format(_words(words))
     return Markup("<td{}>{}</td>").format(_looking(column.look), _words(words))
+
+
+def _named(name: str, cell: Markup) -> Markup:
+    """A cell that says what it holds where no head stands above it."""
+    named = Markup('<td data-head="{}"').format(name)
+    return cell.replace("<td", named, 1) if name else cell
 
 
 @_block.register

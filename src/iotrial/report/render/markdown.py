@@ -148,7 +148,7 @@ def _kept(text: str) -> str:
 def _(block: Table) -> list[str]:
     marks = {"n": "--:"}
     lines = [
-        [_lines(column.name) for column in block.head],
+        [_lines(column.name) or _piece(column.scale or "") for column in block.head],
         [marks.get(column.look, "---") for column in block.head],
     ]
     for row in block.rows:
