@@ -67,7 +67,7 @@ _DEVICES = {
 def problems(plugin: Plugin) -> tuple[str, ...]:
     """What a plugin does not do as its kind must; empty: it conforms."""
     other = clash(plugin)
-    taken = () if other is None else (f"{other.origin} is called {other.name!r} too",)
+    taken = () if other is None else (f"{other.origin} has a plugin called {other.name!r} already",)
     try:
         return (*taken, *_of(plugin)(plugin))
     except IotrialError as error:

@@ -168,7 +168,7 @@ def test_a_plugin_cannot_take_the_name_of_one_that_iotrial_brings(folder: Path) 
     with pytest.raises(UsageError, match=r"iotrial_lint\.rules\.sysctl"):
         plugins.plugins("lint")
     (mine,) = plugins.in_file(path)
-    assert any("is called 'swappiness-zero' too" in said for said in problems(mine))
+    assert any("a plugin called 'swappiness-zero' already" in said for said in problems(mine))
 
 
 def test_an_empty_variable_means_no_folder() -> None:

@@ -45,7 +45,8 @@ class TrialView:
     percent-encoded, as are ``folder`` and, below it, ``parts``: the folders of the loads that were
     one trial, none where it was one.  ``name`` is the folder's name to look at.  ``source`` is the
     link to the file an imported run came from, ``line`` where in it.  ``host`` is where its block
-    ran, '' where blocks are not spread over hosts.  ``seconds`` since the study's first trial."""
+    ran, '' where blocks are not spread over hosts.  ``seconds`` is when it began, since the
+    study's first trial."""
 
     number: int
     workload: str
