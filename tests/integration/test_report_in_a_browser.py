@@ -150,7 +150,7 @@ def test_it_renders_sorts_and_complains_of_nothing(site: Site, browser: str, pro
     seen, console = site.look(1100, browser, profile)
     assert complaints(console) == []
     assert seen["title"] == factories.QUESTION
-    assert seen["charts"] == 12
+    assert seen["charts"] == 15
     assert seen["sorted"] == ["t1", "t63"]
     assert seen["focus"] == "BUTTON"
     assert seen["answer"] < 100
@@ -173,7 +173,7 @@ def test_its_policy_stops_what_would_leave_even_if_a_name_got_through(
     smuggled += "<script>fetch('/leak')</script><style>@import url(/leak.css);</style>"
     report.write_text(report.read_text("utf-8").replace("</header>", smuggled), "utf-8")
     seen, console = site.look(1100, browser, profile)
-    assert seen["charts"] == 12
+    assert seen["charts"] == 15
     assert not [path for path in site.seen if "leak" in path]
     assert len(complaints(console)) >= 3
 
