@@ -5,7 +5,8 @@
 Every assertion of the tests at COMMIT must be here, and in a part of the tests that `./dev test` or
 `./dev test --all` runs; so must every number and every parametrised case; and no way to end without
 having judged may be new.  What is not so is named in tests/given_up.txt with its reason, which is
-held against what is here.  Without COMMIT: the commits that this file names.
+held against what is here; a text of the program that was reworded is named there once, as
+`said OLD => NEW`.  Without COMMIT: the commits that this file names.
 
 `./dev` says on standard input which parts it runs: a line of pytest's arguments for each.
 """
@@ -63,15 +64,15 @@ class Names:
 
     WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 
-    def __init__(self) -> None:
+    def __init__(self, joined: Iterable[Sequence[str]]) -> None:
         self._of: dict[str, str] = {}
+        for kept, *others in joined:
+            for name in others:
+                self._join(self(kept), self(name), name)
 
-    def join(self, *names: str) -> None:
-        kept = self(names[0])
-        for name in names[1:]:
-            gone = self(name)
-            self._of |= {each: kept for each, of in self._of.items() if of == gone}
-            self._of |= {name: kept, gone: kept, kept: kept}
+    def _join(self, kept: str, gone: str, name: str) -> None:
+        self._of |= {each: kept for each, of in self._of.items() if of == gone}
+        self._of |= {name: kept, gone: kept, kept: kept}
 
     def __call__(self, name: str) -> str:
         return self._of.get(name, name)
@@ -88,16 +89,24 @@ class Names:
         )
 
 
+@dataclass
+class Reworded:
+    """One line ``said OLD => NEW``: a text of the program that many assertions repeat."""
+
+    line: int
+    old: str
+    new: str
+    needed: bool = False
+
+
 class Listed:
     def __init__(self, text: str) -> None:
         self.bases: list[str] = []
         self.entries: list[Entry] = []
+        self.reworded: list[Reworded] = []
         self.faults: list[str] = []
-        self.names = Names()
         lines = text.splitlines()
-        for line in lines:
-            if line.startswith("names "):
-                self.names.join(*line.split()[1:])
+        self.names = Names(line.split()[1:] for line in lines if line.startswith("names "))
         reason = False
         for number, line in enumerate(map(self.names.text, lines), 1):
             if line.startswith("base "):
@@ -109,7 +118,11 @@ class Listed:
             elif line.startswith("# "):
                 reason = True
             elif line:
-                self.entries.append(Entry(number, line))
+                old, arrow, new = line.removeprefix("said ").partition(" => ")
+                if line.startswith("said ") and arrow and new:
+                    self.reworded.append(Reworded(number, old, new))
+                else:
+                    self.entries.append(Entry(number, line))
                 if not reason:
                     self.faults.append(f"{LIST}:{number}: no reason stands above it")
             else:
@@ -117,10 +130,29 @@ class Listed:
 
     def has(self, gone: Gone) -> bool:
         keys = {gone.key, f"{gone.where} | case *" if gone.text.startswith("case ") else gone.key}
-        found = [each for each in self.entries if each.key in keys]
+        found = [each for each in self.entries if {each.key, self.said_now(each.key)} & keys]
         for each in found:
             each.needed = True
         return bool(found)
+
+    def said_now(self, text: str) -> str:
+        """A text of a former commit, in the words that the program has now."""
+        for each in sorted(self.reworded, key=lambda each: -len(each.old)):
+            if each.old in text:
+                each.needed = True
+                text = text.replace(each.old, each.new)
+        return text
+
+    def in_new_words(self, base: Said) -> Said:
+        def new(items: Iterable[Item]) -> list[Item]:
+            return [replace(item, text=self.said_now(item.text)) for item in items]
+
+        return replace(
+            base,
+            assertions=new(base.assertions),
+            numbers=new(base.numbers),
+            ways_out=new(base.ways_out),
+        )
 
 
 # --- what was said, and what is ------------------------------------------------------------------
@@ -311,7 +343,7 @@ def not_run(run: set[str], said: Said) -> list[str]:
 # --- the answer ----------------------------------------------------------------------------------
 
 
-def against(commit: str, root: Path, head: Said, run: set[str], classes: Names) -> list[Gone]:
+def against(commit: str, root: Path, head: Said, run: set[str], listed: Listed) -> list[Gone]:
     with tempfile.TemporaryDirectory(prefix="given-up-") as folder:
         packed = subprocess.run(
             ["git", "-C", str(root), "archive", commit], capture_output=True, check=False
@@ -320,8 +352,9 @@ def against(commit: str, root: Path, head: Said, run: set[str], classes: Names) 
             sys.exit(f"given_up: {packed.stderr.decode().strip()}")
         with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
             archive.extractall(folder, filter="data")
-        base = classes.said(said_in(Path(folder)))
-        were = set(map(classes.text, everything(Path(folder))))
+        base = listed.in_new_words(listed.names.said(said_in(Path(folder))))
+        cases = set(map(listed.names.text, everything(Path(folder))))
+        were = {each if each in run else listed.said_now(each) for each in cases}
     names = renamed(base, head)
     gone = {each for each in base.scopes if names.get(each, each) not in head.scopes}
     told = {item.where for item in base.assertions} & gone
@@ -363,7 +396,7 @@ def main(words: Sequence[str], parts: Iterable[str]) -> int:
         say(f"{_file(where)}: no part of the tests runs {where}")
     wrong = len(idle)
     for commit in asked.commits or listed.bases:
-        for gone in against(commit, asked.root, head, cases, names):
+        for gone in against(commit, asked.root, head, cases, listed):
             if not listed.has(gone):
                 tell(commit, gone)
                 wrong += 1
@@ -372,6 +405,11 @@ def main(words: Sequence[str], parts: Iterable[str]) -> int:
         faults += [
             f"{LIST}:{each.line}: nothing needs it any more: {each.key}"
             for each in listed.entries
+            if not each.needed
+        ]
+        faults += [
+            f"{LIST}:{each.line}: nothing needs it any more: said {each.old}"
+            for each in listed.reworded
             if not each.needed
         ]
     for fault in faults:
@@ -389,8 +427,12 @@ def replaced(listed: Listed, head: Said) -> Iterator[str]:
     said = {f"{each.where} | {each.text}" for each in (*head.assertions, *head.numbers)}
     for entry in listed.entries:
         for now in entry.now:
-            if now not in said:
+            if not {now, listed.said_now(now)} & said:
                 yield f"{LIST}:{entry.line}: is not there: {now}"
+    texts = [each.text for each in (*head.assertions, *head.numbers)]
+    for each in listed.reworded:
+        if not any(each.new in text for text in texts):
+            yield f"{LIST}:{each.line}: is not there: said {each.new}"
 
 
 if __name__ == "__main__":

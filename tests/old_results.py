@@ -38,12 +38,14 @@ WORDS = {
     "method",
     "question",
     "recommendation",
+    "said",
     "says",
     "text",
     "told",
     "tools",
     "what",
     "why",
+    "words",
 }
 """Keys of sentences, which may be put better, and of what is no finding."""
 

@@ -98,7 +98,7 @@ def says(of: object, *names: str) -> Iterator[str]:
     for name in names:
         text = getattr(of, name, "")
         if not isinstance(text, str) or not text.strip():
-            yield f"its {name} says nothing"
+            yield f"its {name} is empty"
 
 
 def named(name: str, pattern: re.Pattern[str] = _WORD) -> Iterator[str]:
@@ -114,7 +114,7 @@ def of_tunables(plugin: Plugin) -> Iterator[str]:
     yield from says(plugin.module, "TITLE")
     rows: tuple[Tunable, ...] = plugin.value
     if not rows and plugin.origin.kind != "built-in":  # a study makes the rows of ``file``
-        yield "its TUNABLES are none"
+        yield "its TUNABLES are not tunables"
     known = {row.name: row for row in all_tunables()} | {row.name: row for row in rows}
     for row in rows:
         yield from (f"{row.name}: {problem}" for problem in _row(row, plugin.name, known))
@@ -126,22 +126,22 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
         yield f"its name does not begin with {family}., its family"
     yield from says(row, "summary", "source")
     if not row.path.startswith("/") and not row.read:
-        yield "it has neither a file (path) nor a command (read) that says its value"
+        yield "it has neither a file (path) nor a command (read) for its value"
         return
     told = " ".join((row.path, row.key, *row.read))
     if row.scope != "host" and "{device}" not in told and row.scope != "cgroup":
-        yield "neither path, key nor read holds {device}: it would be one value for all devices"
+        yield "neither path, key nor read contains {device}: all devices would share one value"
     place = (row.path, row.key, row.read)
     for other in known.values():
         if other.name != row.name and (other.path, other.key, other.read) == place:
             yield f"{other.name} is the same setting"
     for pattern in row.moves:
         if not fnmatch.filter(known, pattern):
-            yield f"it moves {pattern!r}, which is the name of no tunable"
+            yield f"it moves {pattern!r}, which is not the name of a tunable"
     device = _DEVICES[row.scope]
     row.probe(device)
     if not (row.reload or row.how or row.change or row.path):
-        yield "nothing is done to change it, and reload does not say why"
+        yield "it has no act, and reload does not explain why"
     for raw in GARBAGE:
         row.domain(raw).refusal("1")
 
@@ -154,7 +154,7 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
     yield from named(tool.name)
     yield from says(tool, "summary", "program")
     if isinstance(tool, SupportsMetrics) and not _measures(tool):
-        yield f"its usual metric {tool.usual!r} is none that it measures"
+        yield f"its usual metric {tool.usual!r} is not one that it measures"
     options: Mapping[str, OptionValue] = getattr(plugin.module, "EXAMPLE", {})
     wanted = (CustomMetric("score", pattern="([0-9.]+)"),)
     load = Workload("example", tool.name, tuple(options.items()), argv=("true",), metrics=wanted)
@@ -167,12 +167,12 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
         return
     unknown = (*load.options, ("no_such_option", 1))
     if not tool.check(dataclasses.replace(load, options=unknown), _FACTS):
-        yield "check says nothing of an option that does not exist"
+        yield "check accepts an unknown option"
     if not isinstance(tool.reach(load), LoadAccess):
-        yield "reach gives no Reach"
+        yield "reach does not return a Reach"
     yield from _commands(tool, load)
     if not isinstance(tool.version_problem(""), str):
-        yield "version_problem gives no text"
+        yield "version_problem does not return a text"
     yield from _unread(tool)
 
 
@@ -197,13 +197,13 @@ def _commands(tool: Tool, load: Workload) -> Iterator[str]:
         if isinstance(tool, SupportsSizedLoads) and not tool.likely(load, aimed) > 0:
             yield f"likely seconds at a {aimed.kind} are not more than 0"
     if not made:
-        yield "command takes neither a device, a file nor a directory"
+        yield "command accepts neither a device, a file nor a directory"
 
 
 def _command(command: Load, aimed: ToolTarget, *, named: bool) -> Iterator[str]:
     texts = (*command.argv, *(text.decode("utf-8", "replace") for _, text in command.files))
     if not command.argv or not all(isinstance(word, str) for word in command.argv):
-        yield f"the command at a {aimed.kind} is not words"
+        yield f"the command at a {aimed.kind} is not a sequence of words"
     elif not named and not any(aimed.path in text for text in texts):
         yield f"the command at a {aimed.kind} does not name it"
     for name, _ in command.files:
@@ -223,7 +223,7 @@ def _unread(tool: Tool) -> Iterator[str]:
             except FormatError:
                 continue
             if found.measurements:
-                yield f"parse gives numbers for a stdout of {data[:20]!r}"
+                yield f"parse returns measurements for a stdout of {data[:20]!r}"
 
 
 # -- formats --------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def of_formats(plugin: Plugin) -> Iterator[str]:
     yield from says(form, "title")
     for data in GARBAGE:
         if form.recognises(data, "file") not in range(4):
-            yield "recognises gives something else than 0, 1, 2 or 3"
+            yield "recognises returns something other than 0, 1, 2 or 3"
         try:
             form.read(data, "file")
         except FormatError:
@@ -294,7 +294,7 @@ def _commands_of(host: Host) -> Iterator[str]:
     began = host.clock()
     host.sleep(0.01)
     if host.clock() < began + 0.009:
-        yield "sleep ends before its time, or the clock stands still"
+        yield "sleep ends before its time, or the clock does not advance"
 
 
 def _files_of(host: Host, path: str) -> Iterator[str]:
@@ -395,7 +395,7 @@ def of_validity(plugin: Plugin) -> Iterator[str]:
     scene = Measured()
     tuple(check.reads(scene))
     for doubt in check.judge(LoadEvidence(scene, Snapshot(), Snapshot(), 1.0)):
-        yield f"it doubts a load of which nothing is known: {doubt.what}"
+        yield f"it returns a doubt for a load without data: {doubt.what}"
 
 
 def of_native(plugin: Plugin) -> Iterator[str]:
@@ -407,7 +407,7 @@ def of_sections(plugin: Plugin) -> Iterator[str]:
     yield from named(plugin.value.name)
     yield from says(plugin.value, "title")
     if not callable(plugin.value.blocks):
-        yield "its blocks is no function"
+        yield "its blocks is not a function"
 
 
 def of_reports(plugin: Plugin) -> Iterator[str]:
@@ -415,4 +415,4 @@ def of_reports(plugin: Plugin) -> Iterator[str]:
     yield from says(plugin.value, "title")
     with tempfile.TemporaryDirectory(prefix="iotrial-") as name:
         if plugin.value.takes(Path(name)):
-            yield "it takes an empty folder"
+            yield "it accepts an empty folder"

@@ -29,8 +29,8 @@ MOST = 2**30
 """Bytes of a file that are read."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NEVER = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_LINK = "Put the file or folder itself there, or delete the link."
-_OTHER = "Delete it: a results folder holds files and folders only."
+_LINK = "Replace the link by the file or folder itself, or delete it."
+_OTHER = "Delete it: a results folder contains files and folders only."
 _LARGEST = 2**63
 _LONE = re.compile(rb"\\u[dD][89a-fA-F]")
 
@@ -76,7 +76,7 @@ def _own(name: str, path: Path, handle: int) -> os.stat_result:
     if stat.S_ISLNK(found.st_mode):
         raise FormatError(f"{path}: is a link, which iotrial does not follow", advice=_LINK)
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):
-        raise FormatError(f"{path}: is no regular file", advice=_OTHER)
+        raise FormatError(f"{path}: is not a regular file", advice=_OTHER)
     return found
 
 
@@ -128,9 +128,7 @@ def only_files(folder: Path, top: Path) -> None:
             if stat.S_ISDIR(found.st_mode):
                 only_files(folder / name, top)
             elif found.st_size > MOST:
-                raise FormatError(
-                    f"{folder / name}: is larger than {MOST} bytes, which no such file is"
-                )
+                raise FormatError(f"{folder / name}: is larger than the limit of {MOST} bytes")
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -147,7 +145,7 @@ def read_bytes(path: Path, top: Path | None = None, *, most: int = MOST) -> byte
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise FormatError(f"{path}: {_why(error)}") from error
     if max(size, len(data)) > most:
-        raise FormatError(f"{path}: is larger than {most} bytes, which no such file is")
+        raise FormatError(f"{path}: is larger than the limit of {most} bytes")
     return data
 
 
@@ -158,11 +156,11 @@ def read_given(path: Path, most: int) -> bytes:
     Raises OSError, whose strerror says what it is instead of a regular file of ``most`` bytes.
     """
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "there is a NUL in its name")
+        raise OSError(errno.EINVAL, "its name contains a NUL byte")
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     with os.fdopen(handle, "rb", closefd=True) as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         data = file.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most} bytes")
@@ -221,7 +219,7 @@ def parse(data: bytes, place: str) -> Any:  # noqa: ANN401 (whatever it holds)
 def _whole(text: str) -> int:
     found = int(text)
     if abs(found) > _LARGEST:
-        raise ValueError(f"{text[:20]}… is too large a number")
+        raise ValueError(f"number {text[:20]}… is too large")
     return found
 
 
@@ -229,7 +227,7 @@ def _finite(text: str) -> float:
     found = float(text)
     if abs(found) < float("inf"):
         return found
-    raise ValueError(f"{text[:20]} is no finite number")
+    raise ValueError(f"{text[:20]} is not a finite number")
 
 
 # -- writing ---------------------------------------------------------------------------------

@@ -77,21 +77,21 @@ KINDS: Mapping[str, PluginKind] = MappingProxyType(
                 "FORMAT",
                 ("iotrial.formats", "iotrial_import.formats"),
                 "iotrial.model.recording:RecordingFormat",
-                "results of other tools, read",
+                "importers of results of other tools",
             ),
             PluginKind(
                 "validity",
                 "@check",
                 ("iotrial.validity",),
                 "iotrial.model.validity:ValidityCheck",
-                "what makes a trial less believable",
+                "validity checks",
             ),
             PluginKind(
                 "lint",
                 "@rule",
                 ("iotrial_lint.rules",),
                 "iotrial_lint.rule:Rule",
-                "settings that cannot work",
+                "rules for settings that cannot work",
                 "iotrial_lint.conformance",
             ),
             PluginKind(
@@ -107,7 +107,7 @@ KINDS: Mapping[str, PluginKind] = MappingProxyType(
                 "NATIVE",
                 ("iotrial.keep.native",),
                 "iotrial.keep.native:NativeFormat",
-                "files that keep a setting over a boot",
+                "native files that keep a setting across a boot",
             ),
             PluginKind(
                 "sections",
@@ -309,7 +309,7 @@ def _checked(kind: PluginKind, module: ModuleType, origin: PluginOrigin) -> tupl
     would make all plugins of the kind fail."""
     found, of = _values(kind, module), _type(kind)
     if not found:
-        raise TypeError(f"it has no {kind.attribute}, which makes one of {kind.entry_points}")
+        raise TypeError(f"it has no {kind.attribute}, required in {kind.entry_points}")
     for value in found:
         for each in value if kind.name == "tunables" else (value,):
             if not isinstance(each, of):
@@ -362,10 +362,14 @@ def refuse_others(path: Path) -> None:
         if place.is_dir() and status.st_mode & stat.S_ISVTX:
             open_to_others = 0
         if status.st_uid or open_to_others:
-            why = f"uid {status.st_uid} owns" if status.st_uid else "not only root may write to"
+            why = (
+                f"uid {status.st_uid} owns"
+                if status.st_uid
+                else "is writable by users other than root:"
+            )
             raise PermissionError(
-                f"{why} {place}, and root must not execute what others can change "
-                f"(chown root {place}; chmod go-w {place})"
+                f"{why} {place}; root must not execute files that others can change (chown root"
+                f" {place}; chmod go-w {place})"
             )
 
 
@@ -415,7 +419,7 @@ def _attributes() -> Iterator[str]:
 
 
 def _left_out(what: str, error: Exception) -> None:
-    warnings.warn(f"the plugin {what} is left out: {_said(error)}", PluginWarning, stacklevel=2)
+    warnings.warn(f"plugin {what} is ignored: {_said(error)}", PluginWarning, stacklevel=2)
 
 
 def _said(error: Exception) -> str:

@@ -37,7 +37,7 @@ def _known(name: str) -> str:
     """A metric's name whose percentile, where it is of one, is a number."""
     _, dot, percentile = name.partition(".clat.p")
     if dot and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", percentile):
-        raise ValueError("is of no percentile")
+        raise ValueError("is not a percentile")
     return name
 
 
@@ -349,7 +349,7 @@ def _measurement(name: str, told: Told, job: str = "all") -> Measurement:
     try:
         return Measurement(name, value, unit[0] if unit else metric(name).unit, job, raw, censored)
     except KeyError:
-        raise FormatError(f"values.{name}: no such metric is known") from None
+        raise FormatError(f"values.{name}: unknown metric") from None
 
 
 def _triples(text: str, memo: dict[str, Triples]) -> Triples:

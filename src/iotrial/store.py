@@ -143,18 +143,18 @@ def check(folder: Path, study: Study) -> None:
         if head.get("digest") != study.digest:
             raise UsageError(
                 f"{folder} holds another study ({head.get('study')}, {head.get('digest')})",
-                advice="Name another folder with --out, or run the study.toml that lies in it.",
+                advice="Name another folder with --out, or run the study.toml in that folder.",
             )
         if bool(head.get("pretended")) != study.pretended:
             holds, asked = _KINDS if study.pretended else reversed(_KINDS)
             raise UsageError(
-                f"{folder} holds {holds} results, and this run is {asked}: the two cannot be mixed",
+                f"{folder} holds {holds} results, but this run is {asked}: they cannot be mixed",
                 advice="Name another folder with --out.",
             )
     elif folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            f"{folder} is not empty and is no results folder",
-            advice="Name another with --out.",
+            f"{folder} is not empty and is not a results folder",
+            advice="Name another folder with --out.",
         )
 
 
@@ -237,11 +237,13 @@ def _reopen(folder: Path) -> Store:
 def open_results(folder: Path) -> Results:
     """Everything a results folder holds.  Raises FormatError, or UsageError for no such folder."""
     if not (folder / "plan.jsonl").is_file():
-        said = "is no results folder: it has no plan.jsonl" if folder.exists() else "does not exist"
+        said = (
+            "is not a results folder: it has no plan.jsonl" if folder.exists() else "does not exist"
+        )
         raise UsageError(
             f"{folder} {said}",
-            advice="Name the folder that `iotrial run` printed; what tools wrote is imported first:"
-            " iotrial import.",
+            advice="Name the folder that `iotrial run` printed; import files of other tools"
+            " first: iotrial import.",
         )
     head, trials = _plan(folder)
     if head.get("recorded"):
@@ -346,8 +348,10 @@ def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:
     used = {sum(start <= record.started for start in starts) for record in records}
     if len(used) < 2:  # noqa: PLR2004 (one session: nothing to tell apart)
         return []
-    what = f"the trials were done in {len(used)} sessions; a loop device or file was made anew"
-    advice = "Treatments are compared within blocks. Look at the plot over time for a step."
+    what = (
+        f"the trials were executed in {len(used)} sessions; a loop device or file was created again"
+    )
+    advice = "Treatments are compared within blocks. Check the plot over time for a step."
     return [Doubt("resumed", what, advice)]
 
 

@@ -110,7 +110,7 @@ def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:
     with placed(str(path)):
         record = record_in(row | {"values": {}}, {})
         if record.trial.folder != folder.name:
-            raise FormatError(f"trial.number, trial.id: are those of {record.trial.folder}")
+            raise FormatError(f"trial.number, trial.id: belong to {record.trial.folder}")
     if record.state == "failed":
         return record
     files.only_files(folder, top)  # the tool reads what it finds there
@@ -147,6 +147,7 @@ def belong(study: Study, folder: Path, trials: Iterable[Trial]) -> None:
             ]
         if odd:
             raise FormatError(
-                f"{folder}/plan.jsonl: trial {trial.folder} has a {odd[0]} that study.toml lacks",
-                advice="Files of one study were mixed with those of another.",
+                f"{folder}/plan.jsonl: trial {trial.folder} has a {odd[0]} that study.toml does"
+                " not define",
+                advice="The folder mixes files of two studies.",
             )

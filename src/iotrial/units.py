@@ -70,7 +70,7 @@ def parse_seconds(text: str | float) -> float:
     except KeyError:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use ms, s, m, h, d") from None
     if not 0 <= seconds < math.inf:
-        raise ValueError(f"{text!r} is no duration")
+        raise ValueError(f"{text!r} is not a duration")
     return seconds
 
 
@@ -110,11 +110,13 @@ def _volume(plain: str, text: str) -> tuple[float, str]:
     match = _VOLUME.fullmatch(plain)
     if not match or match[4] == "/" or (match[3] in ("bp", "Bp") and match[4] != "s"):
         wanted = "such as KiB/s, MB/s, iops, kiops, us, ms, s, %"
-        raise ValueError(f"{text!r} is no unit {wanted}")
+        raise ValueError(f"{text!r} is not a unit {wanted}")
     prefix, binary, what, per = match.groups()
     bits_or_bytes = (what == "b" and not prefix.islower()) or (what == "bp" and prefix.islower())
     if bits_or_bytes and per:
-        raise ValueError(f"{text!r} may be bits or bytes: write {prefix}bit/s or {prefix}B/s")
+        raise ValueError(
+            f"{text!r} is ambiguous (bits or bytes): write {prefix}bit/s or {prefix}B/s"
+        )
     size = (1024.0 if binary else 1000.0) ** (" kmgt".index(prefix.lower()) if prefix else 0)
     if what in ("bit", "bits", "bp"):
         size /= 8.0
@@ -172,7 +174,8 @@ def format_wait(seconds: float) -> str:
 
 
 def format_value(value: float, unit: str) -> str:
-    """A number in base units (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people."""
+    """A number in base units (``1/s``, ``bytes/s``, ``s``, ``bytes``, ``fraction``) for people;
+    of a rate of I/Os the unit is ``IOPS``: 54100 → ``"54.1 kIOPS"``."""
     match unit:
         case "bytes/s":
             return f"{format_bytes(value)}/s"
@@ -180,8 +183,10 @@ def format_value(value: float, unit: str) -> str:
             return format_bytes(value)
         case "s":
             return format_seconds(value)
-        case "1/s":
-            return _scaled(value, 1000.0, ("/s", "k/s", "M/s"), 3).replace(" /s", "/s")
+        case "1/s" | "IOPS":
+            what = "/s" if unit == "1/s" else "IOPS"
+            said = _scaled(value, 1000.0, (what, f"k{what}", f"M{what}"), 3)
+            return said.replace(" /s", "/s")
         case "fraction":
             return f"{value * 100:.1f} %"
     return f"{_short(value, 4)} {unit}".rstrip()
@@ -216,7 +221,8 @@ def percent(share: float) -> str:
 def axis_scale(largest: float, unit: str) -> tuple[float, str]:
     """``(divisor, name)`` for an axis that reaches ``largest``: divide by the one, write the other.
 
-    2e9 bytes/s → ``(2**30, "GiB/s")``; 81000 /s → ``(1000.0, "k/s")``; 0.002 s → ``(1e-3, "ms")``.
+    2e9 bytes/s → ``(2**30, "GiB/s")``; 81000 IOPS → ``(1000.0, "kIOPS")``; 0.002 s →
+    ``(1e-3, "ms")``.
     """
     size = abs(largest)
     match unit:
@@ -226,8 +232,9 @@ def axis_scale(largest: float, unit: str) -> tuple[float, str]:
         case "s":
             steps = [(3600.0, "h"), (60.0, "min"), (1.0, "s"), (1e-3, "ms"), (1e-6, "µs")]
             return _step(size, steps)
-        case "1/s":
-            return _step(size, [(1e6, "M/s"), (1e3, "k/s"), (1.0, "/s")])
+        case "1/s" | "IOPS":
+            what = "/s" if unit == "1/s" else "IOPS"
+            return _step(size, [(1e6, f"M{what}"), (1e3, f"k{what}"), (1.0, what)])
         case "fraction":
             return 0.01, "%"
     return 1.0, unit

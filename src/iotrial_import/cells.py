@@ -304,7 +304,9 @@ def _side_by_side(
         raise UsageError(
             f"--merge {factor}: a run of each is put together with one of each other, and they"
             f" have unequal numbers ({counts})",
-            advice="Leave out what is too much, or say with `files` of a map how runs differ.",
+            advice=(
+                "Remove the excess files, or give the differences of runs with `files` of a map."
+            ),
         )
     for members in zip(*labels.values(), strict=True):
         if len({run.numbers for run in members}) < len(members):
@@ -498,7 +500,7 @@ def _independent(names: list[str], runs: Sequence[ImportedRun], doubts: list[Dou
                 continue
             kept.remove(name)
             what = f"{name} changes with {other} alone; it is not taken as a factor of its own"
-            advice = f"What {other} does and what {name} does cannot be told apart by these runs."
+            advice = f"The effects of {other} and {name} are confounded in these runs."
             doubts.append(Doubt("confounded", what, advice))
             break
     return kept
@@ -540,7 +542,7 @@ def _repeats(
                 "copies",
                 f"{count} another one of their cell number by number, which counts"
                 f" once: {some(copies)}",
-                "A copy is no repeat: it says nothing about the noise.",
+                "A copy is not a repeat: it gives no estimate of the noise.",
             )
         )
         conflicts = [cell for cell in seen.values() if len(cell) > 1]

@@ -103,7 +103,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     found = reading.given(files)
     folder = out or Path("results") / f"{time.strftime('%Y-%m-%d')}-{_title(found)}"
     if not print_map and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already", advice="Name another with --out.")
+        raise UsageError(f"{folder} exists already", advice="Name another with --out.")
     originals, in_flight, unread = _read(output, found, legend, format_name or "")
     if print_map:
         text = _map([original for _, original in originals.values()])
@@ -120,7 +120,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     placed = cells(of_runs, legend, merge)
     if not placed.runs:
         more = f": {unread[0].what}" if unread else ""
-        raise UsageError(f"there is no run in these files{more}")
+        raise UsageError(f"these files contain no run{more}")
     text = keeping.study_text(placed, legend, _title(found))
     done = keeping.records(placed, legend, in_flight)
     doubts += [*unread, *placed.doubts, *plausible.of_study(placed.runs, legend)]

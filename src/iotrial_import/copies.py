@@ -378,7 +378,7 @@ def _doubt(copies: Sequence[str]) -> Doubt:
     return Doubt(
         "copies",
         f"{count} of another one, which counts once: {some(copies)}",
-        "A copy is no repeat and no level. Where its name is the right one, leave out the other.",
+        "A copy is neither a repeat nor a level. If its name is the right one, remove the other.",
     )
 
 
@@ -386,5 +386,5 @@ def _counted(copies: Sequence[str]) -> Doubt:
     return Doubt(
         "maybe-copies",
         f"the same file under other names, and all count as labels or names say: {some(copies)}",
-        "Leave out what is a copy: it is no repeat and no level.",
+        "Remove the copy: it is neither a repeat nor a level.",
     )

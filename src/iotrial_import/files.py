@@ -183,12 +183,12 @@ def given(paths: Sequence[Path]) -> list[GivenFile]:
             inside = sorted(p for p in found if not p.is_symlink())
             if not inside:
                 advice = "Links in a folder are left out: name what they lead to." if found else ""
-                raise UsageError(f"{path}: there is no file in this folder", advice=advice)
+                raise UsageError(f"{path}: the folder contains no file", advice=advice)
             files.update(dict.fromkeys((Path.cwd() / p for p in inside), False))
         elif path.is_file():
             files[Path.cwd() / path] = True
         else:
-            what = "is no ordinary file" if path.exists() else "there is no such file"
+            what = "is not an ordinary file" if path.exists() else "the file does not exist"
             raise UsageError(f"{path}: {what}")
     for own in (path.parent for path in files if path.name == "plan.jsonl"):
         if (own / "study.toml").is_file():
@@ -368,7 +368,9 @@ def recognised(head: bytes, name: str) -> RecordingFormat:
     if len(surest) > 1:
         both = " or ".join(each.name for each in surest)
         what = f"{name}: it may be {both}"
-        advice = "Say which with --format; where it holds results of both, import it once for each."
+        advice = (
+            "Select one with --format; where it holds results of both, import it once for each."
+        )
         raise FormatError(what, advice=advice)
     return surest[0]
 

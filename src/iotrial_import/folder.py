@@ -66,7 +66,7 @@ def study_text(cells: ImportCells, legend: ImportMap, name: str) -> str:
         if label not in labels.get(factor, ()):
             if factor not in labels:
                 there = f"There are: {', '.join(labels) or 'none'}"
-                raise UsageError(f"baselines.{factor}: there is no such factor", advice=there)
+                raise UsageError(f"baselines.{factor}: unknown factor", advice=there)
             known = f"Its levels: {', '.join(labels[factor])}"
             raise UsageError(f"baselines.{factor}: no such level {label!r}", advice=known)
     by_workload: dict[str, list[ImportedRun]] = defaultdict(list)

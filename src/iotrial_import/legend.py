@@ -126,11 +126,11 @@ def said_twice(legend: ImportMap) -> Iterator[Doubt]:
             elif first[name] != text:
                 raise UsageError(
                     f"{name}: {what} said twice, and differently: {first[name]}; {text}",
-                    advice=f"Leave one out; several runs take --label {name}=A,B,… in their order.",
+                    advice=f"Remove one; several runs take --label {name}=A,B,… in their order.",
                 )
             else:
                 told = f"{name}: {what} said twice, alike: {text}"
-                yield Doubt("said-twice", told, "Leave one out, or was another factor meant?")
+                yield Doubt("said-twice", told, "Remove one, or was another factor meant?")
 
 
 def with_decimal(legend: ImportMap, mark: str) -> ImportMap:
@@ -146,7 +146,7 @@ def parse(text: str, file: str) -> ImportMap:
     try:
         table = tomllib.loads(text)
     except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
-        raise UsageError(f"{file}: no TOML: {error}") from None
+        raise UsageError(f"{file}: not TOML: {error}") from None
     for key, value in table.items():
         if key not in _SHAPES:
             raise UsageError(
@@ -168,7 +168,7 @@ def _legend(table: dict[str, Any]) -> ImportMap:
     if limits:
         raise ValueError(f"limits: there are in_flight and link, not {', '.join(limits)}")
     if not isinstance(in_flight, int | float) or in_flight < 0:
-        raise ValueError(f"limits.in_flight: {in_flight!r} is no number of I/Os")
+        raise ValueError(f"limits.in_flight: {in_flight!r} is not a number of I/Os")
     said = table.get("files", [])
     files = tuple(map(str, [said] if isinstance(said, str) else said))
     for pattern in files:
@@ -210,14 +210,14 @@ def _columns(table: dict[str, Any]) -> TableColumns | None:
 def _texts(key: str, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     for name, value in table.items():
         if not isinstance(value, str | int | float):
-            raise ValueError(f"{key}.{name}: {value!r} is no text")
+            raise ValueError(f"{key}.{name}: {value!r} is not a text")
     return tuple((name, str(value)) for name, value in table.items())
 
 
 def _labels(key: str, value: object) -> tuple[str, ...]:
     every = value if isinstance(value, list) else [value]
     if not every or not all(isinstance(each, str | int | float) for each in every):
-        raise ValueError(f"{key}: {value!r} is no list of texts")
+        raise ValueError(f"{key}: {value!r} is not a list of texts")
     return tuple(str(each) for each in every)
 
 

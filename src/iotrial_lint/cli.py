@@ -53,10 +53,10 @@ LARGEST = 4 * 2**20
 def command(
     output: Output, what: tuple[str, ...], kind: Kind | None, kernel: str | None, *, pretend: bool
 ) -> int:
-    """Say which settings in FILEs, or on HOST, cannot work, why, and what to write instead.
+    """List the settings in FILEs, or on HOST, that cannot work, with the reason and the remedy.
 
-    WHAT is files or folders; or one host, as ssh takes it; or nothing, for this machine.  It only
-    reads.  Exits with 1 when there are errors, else with 2 when a file could not be read.
+    WHAT is files or folders; or one ssh host.  [default: this host]  It only reads.  Exit code 1:
+    errors found; 2: no errors, but a file could not be read.
 
     \b
     Example:
@@ -102,7 +102,7 @@ def _kernel(text: str | None) -> Version:
         return NEWEST
     found = version(text)
     if len(found) < 2:  # noqa: PLR2004 (major and minor)
-        raise UsageError(f"--kernel {text}: it is no version", advice="Such as: --kernel 6.1")
+        raise UsageError(f"--kernel {text}: it is not a version", advice="Such as: --kernel 6.1")
     return found
 
 
@@ -118,9 +118,9 @@ def _files(what: tuple[str, ...], kind: Kind | None) -> list[Path] | None:
         elif len(what) == 1 and kind is None and not _looks_like_a_file(word):
             return None  # a host
         else:
-            raise UsageError(f"there is no file {word}", advice="Look at its name.")
+            raise UsageError(f"file {word} does not exist", advice="Check its name.")
     if what and not found:
-        known = "By their names none of its files is one of settings: say what they are, --as KIND."
+        known = "The names of its files do not tell their kind: give it with --as KIND."
         raise UsageError(f"nothing to read in {', '.join(what)}", advice=known)
     return found or None
 
@@ -138,7 +138,7 @@ def _included(name: str, taken: set[Path]) -> str:
     """The text of a file that another one includes.  Raises OSError."""
     path = Path(name)
     if not path.is_file():
-        raise OSError(errno.ENOENT, "there is no such file")
+        raise OSError(errno.ENOENT, "the file does not exist")
     with path.open("rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -151,7 +151,7 @@ def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> ConfigFile:
     """The file, parsed; ``taken`` gets those that it includes."""
     meant = kind or kind_of(str(path.absolute()))
     if meant is None:
-        advice = f"Say what it is: --as {'|'.join(KINDS)}."
+        advice = f"Give its kind: --as {'|'.join(KINDS)}."
         raise UsageError(f"{path}: its place and name do not tell what it is", advice=advice)
     try:
         data = read_given(path, LARGEST)
@@ -159,7 +159,7 @@ def _sheet(path: Path, kind: Kind | None, taken: set[Path]) -> ConfigFile:
         if error.errno == errno.EFBIG:
             why = f"{path}: too large for a file of settings"
             raise UsageError(why, advice="Name another file.") from error
-        advice = f"Look at its owner and mode, or ask as root: {as_root()} lint …"
+        advice = f"Check its owner and mode, or ask as root: {as_root()} lint …"
         raise UsageError(f"{path} cannot be read: {error.strerror}", advice=advice) from error
     return parsed(meant, data, str(path), lambda name: _included(name, taken))
 

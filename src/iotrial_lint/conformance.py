@@ -21,7 +21,7 @@ def of_lint(plugin: Plugin) -> Iterator[str]:
         yield "it judges no kind of file, and no host"
     for kind in rule.kinds:
         if kind not in SHEETS:
-            yield f"there is no kind {kind!r} of file: {', '.join(SHEETS)}"
+            yield f"unknown kind {kind!r} of file: {', '.join(SHEETS)}"
             continue
         sheets = [parsed(kind, data, "file") for data in GARBAGE]
         for sheet in sheets:

@@ -27,7 +27,7 @@ _RANDOM = "random"
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="As ssh takes it; box[1-3] for several; again for more.  [default: this machine]",
+    help="As ssh takes it; box[1-3] for several; again for more.  [default: this host]",
 )
 @click.option(
     "--devices",
@@ -61,7 +61,7 @@ _RANDOM = "random"
     "--resume",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="FOLDER",
-    help="Go on in this folder: what has a result is not done again.",
+    help="Resume in this folder: cases with a result are not repeated.",
 )
 @click.option(
     "--repeat", type=click.IntRange(1), metavar="NUMBER", help="Every case so often.  [default: 1]"

@@ -94,8 +94,8 @@ def resumed(folder: Path, *, anew: bool) -> SessionRequest:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise UsageError(
             f"{folder} cannot be written",
-            advice="Look at its owner and mode, or go on as who began it, such as root:"
-            f" {as_root()} check --resume {folder}",
+            advice="Check its owner and mode, or resume as the user that started it, for"
+            f" example root: {as_root()} check --resume {folder}",
         )
     check_ways((way, place_of(way).ssh) for way in header.ways)
     return SessionRequest(chosen(header.cases), header.rounds, header.seed, header.ways)
@@ -201,7 +201,9 @@ def execute(
         if failure is not None:
             raise Interrupted(
                 failure.message,
-                advice=f"What cases left is undone. To go on: iotrial check --resume {folder}",
+                advice=(
+                    f"Changes made by cases are undone. To resume: iotrial check --resume {folder}"
+                ),
             )
         return _code(found, session)
 
@@ -230,7 +232,7 @@ def _places(hosts: Sequence[str]) -> tuple[StudyHost, ...]:
     names_of = [place.name for place in found]
     for name in names_of:
         if names_of.count(name) > 1:
-            raise UsageError(f"--on: {name} is there twice", advice="Name each host once.")
+            raise UsageError(f"--on: {name} occurs twice", advice="Name each host once.")
     return tuple(found)
 
 
@@ -255,8 +257,8 @@ def _ready(host: Host, target: Target) -> PreparedTarget:
     except TargetRefused as refused:
         raise TargetRefused(
             refused.message,
-            advice="Take another disk (`lsblk -o NAME,SIZE,SERIAL,WWN,MOUNTPOINTS`); where a case"
-            " needs no real one, leave out --devices: loop devices are made.",
+            advice="Use another disk (`lsblk -o NAME,SIZE,SERIAL,WWN,MOUNTPOINTS`); where a"
+            " case needs no real one, remove --devices: loop devices are made.",
         ) from refused
 
 
@@ -265,7 +267,7 @@ def _entered(output: Output, reach: Connect, place: StudyHost) -> Iterator[Host]
     """A host, locked, and paid what it is owed.  Raises HostUnreachable, LockedError, OwedError."""
     with reach(place) as host, locked(host):
         for line in settle(host, lambda line: output.note(f"{host.name}: {line}")).done:
-            output.note(f"{host.name}: owed from before: {line}")
+            output.note(f"{host.name}: left from an earlier session: {line}")
         swept(host)
         yield host
 
@@ -323,7 +325,7 @@ def _code(found: CheckResults, session: CheckSession) -> int:
         raise OwedError(
             found.stopped,
             owed=found.owed,
-            advice="Mend what is named above, then run: iotrial restore",
+            advice="Fix what is named above, then run: iotrial restore",
         )
     if session.lost:
         raise HostUnreachable(

@@ -221,7 +221,7 @@ def cut(output: Output, node: str) -> None:
 @click.argument("node")
 @common
 def pause(output: Output, node: str) -> None:
-    """Stop the processors of NODE: it hangs, and goes on with `resume`.
+    """Pause the processors of NODE; `resume` continues them.
 
     \b
     Example:
@@ -236,7 +236,7 @@ def pause(output: Output, node: str) -> None:
 @click.argument("node")
 @common
 def resume(output: Output, node: str) -> None:
-    """Let a paused NODE go on.
+    """Resume a paused NODE.
 
     \b
     Example:

@@ -277,7 +277,7 @@ def built(host: Host, places: LabFolders, tell: Tell, kernel: str = "stable") ->
     if host.unprivileged:
         raise RefusedError(
             f"there is no image yet, and it is built as root: {host.unprivileged}",
-            advice="Once, as root: iotrial vmlab build; after that nobody needs root.",
+            advice="Once, as root: iotrial vmlab build; later commands do not need root.",
         )
     need(host, "mmdebstrap", "mke2fs", "unshare", "setpriv")
     come_from = sources(host)

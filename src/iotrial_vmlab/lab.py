@@ -213,7 +213,7 @@ def load(folder: Path) -> Lab:
         return Lab(row["name"], row["kind"], folder, image, row["group"], nodes)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise HostError(
-            f"{folder} is no whole lab: {error}",
+            f"{folder} is not a whole lab: {error}",
             advice=f"Take it down, which removes it: iotrial vmlab down {folder.name}",
         ) from error
 

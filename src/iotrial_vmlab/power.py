@@ -362,7 +362,7 @@ def _await(host: Host, lab: Lab, node: LabNode, deadline: float) -> None:
         host.sleep(_LOOKS_EVERY)
 
 
-_AGAIN = "Is this machine very busy? Then run the same command again: it goes on where it stopped."
+_AGAIN = "If the host is very busy, run the same command again: it resumes."
 
 
 def _says_ready(lab: Lab, node: LabNode) -> bool:

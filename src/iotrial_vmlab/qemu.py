@@ -276,7 +276,7 @@ def _end(pid: int, pid_file: Path) -> None:
         if not poll.poll(ENDS_WITHIN * 1000):
             raise HostError(
                 f"process {pid} does not end, though it was killed",
-                advice="It waits for a disk; look at /proc/PID/stack, then down again.",
+                advice="It waits for a disk; check /proc/PID/stack, then down again.",
             )
     finally:
         os.close(descriptor)

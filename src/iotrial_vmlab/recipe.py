@@ -205,7 +205,7 @@ def sources(host: Host) -> PackageSources:
     suite = suite_of(host.read("/etc/os-release").decode("utf-8", "replace"))
     if not suite:
         raise HostError(
-            f"{host.name}: an image is built of Debian's packages, and this is no Debian",
+            f"{host.name}: an image is built of Debian's packages, and this is not a Debian",
             advice="Build it on Debian 12 or newer, as root, and copy the folder "
             "vmlab/images of its cache here.",
         )
@@ -214,7 +214,7 @@ def sources(host: Host) -> PackageSources:
     if not lines:
         raise HostError(
             f"{host.name}: apt has no source of {suite} main: {targets.complaint}",
-            advice="Look at /etc/apt/sources.list and sources.list.d; then: apt-get update",
+            advice="Check /etc/apt/sources.list and sources.list.d; then: apt-get update",
         )
     return PackageSources(
         suite, lines, options_of(host.run(["apt-config", "dump", "Acquire"]).text)

@@ -49,7 +49,7 @@ def folder_gone(host: FakeHost, path: str) -> None:
 SPOILT: dict[str, Spoil] = {
     "removed": lambda host, path: host.machine.files.pop(path),
     "emptied": lambda host, path: host.machine.put(path, b""),
-    "cut short": lambda host, path: host.machine.put(path, host.machine.files[path].data[:-9]),
+    "truncated": lambda host, path: host.machine.put(path, host.machine.files[path].data[:-9]),
     "cut at a line": lambda host, path: host.machine.put(
         path, host.machine.files[path].data.partition(b"\n")[0] + b"\n"
     ),
@@ -109,7 +109,7 @@ def test_whenever_the_journal_is_spoilt_everything_comes_back_and_is_named(
         owed = run(study, host, out)
         if owed:
             told += 1
-            assert "while this run went on" in owed, (at, host.log[-1])
+            assert "during this run" in owed, (at, host.log[-1])
             loads = sum(line.startswith("fio ") for line in host.log)
             committed = len([each for each in out.glob("trials/*") if each.suffix != ".partial"])
             during = host.log[at - 1].startswith("fio ")

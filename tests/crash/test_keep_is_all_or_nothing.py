@@ -174,7 +174,7 @@ def test_another_disk_of_that_name_is_refused_and_told_apart_later() -> None:
     other = Profile(
         "crash", (KeptSetting("queue.scheduler", "bfq", DISK, (("serial", "ANOTHER"),)),)
     )
-    with pytest.raises(RefusedError, match=f"{DISK} is another one now: it was serial ANOTHER"):
+    with pytest.raises(RefusedError, match=f"{DISK} is now another device: was serial ANOTHER"):
         apply(host, other, export(other).files)
     assert seen(host) == before
     kept_host = lived(prepared, live)
@@ -219,7 +219,7 @@ def test_it_is_kept_on_the_disk_that_was_measured() -> None:
     host = swapped(prepared())
     before = scheduler(host, DISK)
     notes = apply(host, PROFILE, FILES)
-    assert f"{DISK} is {OTHER} now" in notes[0]
+    assert f"{DISK} is now {OTHER}" in notes[0]
     assert b"[bfq]" in scheduler(host, OTHER)
     assert scheduler(host, DISK) == before
     (there,) = kept(host)
@@ -234,7 +234,7 @@ def test_a_disk_that_is_there_twice_is_not_chosen() -> None:
     host.replace_disk(DISK, FakeDisk(DISK, (240, 0), serial="ANOTHER"))
     there, differences = verify(host, "crash")
     assert there.moved == {}
-    assert [(each.what, each.since) for each in differences] == [(DISK, "another one now")]
+    assert [(each.what, each.since) for each in differences] == [(DISK, "now another device")]
 
 
 def test_only_a_whole_change_can_be_confirmed_and_no_run_begins_beside_one_that_waits() -> None:

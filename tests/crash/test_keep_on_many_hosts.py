@@ -44,13 +44,13 @@ class Linked(FakeHost):
         try:
             return super().alive()
         except HostCrashed:
-            raise HostUnreachable(f"{self.name}: it does not answer any more") from None
+            raise HostUnreachable(f"{self.name}: it no longer responds") from None
 
     def change(self, *words: Any, **more: Any) -> Any:  # noqa: ANN401 (as it is there)
         try:
             return super().change(*words, **more)
         except HostCrashed:
-            raise HostUnreachable(f"{self.name}: it does not answer any more") from None
+            raise HostUnreachable(f"{self.name}: it no longer responds") from None
 
 
 class Controlled(FakeHost):
@@ -121,7 +121,7 @@ def test_where_one_host_cannot_take_it_no_host_has_it() -> None:
     hosts["box2"].refuse["/etc/udev/*"] = errno.EROFS
     came = apply(hosts, SHARES)
     assert states(came) == ["as-before", "as-before"]
-    assert came.outcomes[0].why == "another host could not"
+    assert came.outcomes[0].why == "failed on another host"
     assert "is not written" in came.outcomes[1].why
     assert isinstance(came.error, RefusedError)
     assert [seen(hosts[name]) for name in NAMES] == [before(), before()]
@@ -220,7 +220,7 @@ def test_it_is_confirmed_on_all_hosts_or_on_none() -> None:
     pending(hosts)
     undo(hosts["box2"], "crash")
     came = confirm(hosts, "crash")
-    assert "box2: crash is not being tried" in str(came.error)
+    assert "box2: crash is not in a trial period" in str(came.error)
     there = find(hosts["box1"], "crash")
     assert there is not None
     assert there.pending, "its own clock undoes it"
@@ -242,7 +242,7 @@ def test_a_host_that_is_lost_while_it_is_confirmed_keeps_no_other_from_going_bac
 def test_two_names_of_one_kernel_cannot_both_keep_what_belongs_to_it() -> None:
     hosts = two(FakeHost)
     hosts["box2"].machine.boot_id = hosts["box1"].machine.boot_id
-    with pytest.raises(RefusedError, match="box1 and box2 are one kernel"):
+    with pytest.raises(RefusedError, match="box1 and box2 share one kernel"):
         apply(hosts, SHARES)
     own = Profile("crash", (PROFILE.entries[0],))
     shares = {"box1": HostProfile(own, ()), "box2": HostProfile(SMALL.only([SMALL.entries[1]]), ())}

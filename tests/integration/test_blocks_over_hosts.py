@@ -71,7 +71,7 @@ def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rac
     cut.cut()
     said, complaint = process.communicate(timeout=250)
     told = " ".join(f"{said}\n{complaint}".split())
-    assert "blocks go to other hosts" in told
+    assert "blocks moved to other hosts" in told
     assert process.returncode in (4, 5), told  # owed as far as we know, or paid by then
     results = open_results(rack.out)
     valid = [r.trial for r in results.records if r.state == "valid"]
@@ -80,7 +80,7 @@ def test_a_lost_host_gives_its_blocks_to_the_others_and_gets_everything_back(rac
     assert is_finished(rack.out)
     lost = [r for r in results.records if r.state == "failed"]
     assert [r.trial.host for r in lost] == [cut.name], told
-    assert lost[0].error.startswith("rack2 went out of reach")
+    assert lost[0].error.startswith("rack2 became unreachable")
     for record in results.records:
         if record.state == "valid":
             assert {value for _, name, value in record.before if "read_ahead" in name} == {

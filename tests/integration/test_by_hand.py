@@ -126,7 +126,7 @@ def test_an_interrupted_run_names_what_the_person_still_owes(
     restore = [sys.executable, "-m", "iotrial.cli.main", "restore"]
     owed = subprocess.run(restore, capture_output=True, text=True, check=False, timeout=200)
     assert owed.returncode == 4
-    assert "it is '11.4' now, and only a person can set '11.1' again" in " ".join(
+    assert "it is '11.4' now; only an operator can set '11.1' again" in " ".join(
         owed.stderr.split()
     )
     (tmp_path / "firmware").write_text("11.1\n")
@@ -146,5 +146,5 @@ def test_without_a_terminal_it_is_refused_before_anything(tmp_path: Path, state:
         timeout=200,
     )
     assert done.returncode == 3
-    assert "firmware is set by hand, and nobody can be asked here" in done.stderr
+    assert "firmware is set manually, which needs a terminal" in done.stderr
     assert not (tmp_path / "out").exists()

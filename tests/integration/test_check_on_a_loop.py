@@ -164,7 +164,7 @@ def test_a_kill_is_undone_by_the_host_itself(state: Path, tmp_path: Path) -> Non
         [*ENTRY, "restore"], capture_output=True, text=True, timeout=200, check=False
     )
     assert "the guard restored" in told.stdout, told
-    assert "Nothing is owed" in told.stdout
+    assert "No setting is left to restore" in told.stdout
     code, said = check("--resume", str(out), cwd=tmp_path)
     assert code == 0, said
     assert [path.name for path in (out / "cases").glob("*.killed-1")]

@@ -66,7 +66,7 @@ def test_half_of_sixteen_combinations_is_run_and_judged(tmp_path: Path, state: P
     planned = iotrial("plan", str(study))
     assert planned["given_up"][0]["words"][:2] == [
         "8 of 16 combinations",
-        "merges×depth cannot be told from size×ahead",
+        "merges×depth is aliased with size×ahead",
     ]
     answer = iotrial("run", str(study), "--out", str(out))
     assert answer["trials"]["valid"] == 16
@@ -80,7 +80,7 @@ def test_half_of_sixteen_combinations_is_run_and_judged(tmp_path: Path, state: P
     for block in (levels[:8], levels[8:]):
         assert sum(one != other for one, other in itertools.pairwise(block)) == 1
     page = (out / "report.html").read_text("utf-8")
-    assert "What explains the variation of read IOPS" in page
+    assert "Shares of the variation of read IOPS" in page
 
 
 def test_one_at_a_time_is_run_and_judged(tmp_path: Path, state: Path) -> None:

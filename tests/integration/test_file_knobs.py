@@ -116,7 +116,7 @@ def test_a_link_or_a_missing_folder_is_refused_before_anything(client: Path, sta
     study = client / "study.toml"
     asked = {
         "link.conf": f"is a symbolic link: write file = the path it leads to, {real}",
-        "nodir/client.conf": "there is no folder",
+        "nodir/client.conf": "does not exist",
     }
     for name, said in asked.items():
         study.write_text(text.replace('client.conf"', f'{name}"'))

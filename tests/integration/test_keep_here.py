@@ -241,8 +241,8 @@ def test_the_next_boot_undoes_what_a_power_cut_left_half_made(
         os.kill(guard, signal.SIGKILL)
     Path(files(name)[0]).unlink()
     refused = iotrial(name, "confirm")
-    assert refused.returncode == 3, "only a whole change is kept"
-    assert f"not all of {name} is in force" in refused.stderr
+    assert refused.returncode == 3, "only complete changes can be confirmed"
+    assert f"{name} is only partly in force" in refused.stderr
     status = [sys.executable, "-m", "iotrial.cli.main", "status"]
     said = subprocess.run(status, capture_output=True, text=True, timeout=200, check=False)
     assert f"{name}: not confirmed" in said.stdout

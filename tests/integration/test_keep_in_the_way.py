@@ -88,7 +88,7 @@ def test_whoever_stops_it_in_the_middle_gets_everything_back(
         process.send_signal(number)  # impatient
         said, words = process.communicate(timeout=200)
         assert process.returncode == 130, words
-        assert "Settings are as they were" in words
+        assert "Settings are restored" in words
         assert json.loads(said)["error"]["exit"] == 130
         assert length.read_text() == former
         assert not list(Path("/etc/systemd/network").glob(f"*{name}*"))

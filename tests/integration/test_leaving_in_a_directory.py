@@ -177,6 +177,6 @@ def test_somebody_s_own_thing_of_that_name_is_left_alone(
     study(tmp_path, point, "listing")
     iotrial(tmp_path, "run", "study.toml", "--out", "results", ends=5)
     (trial,) = (tmp_path / "results" / "trials").glob("*/trial.json")
-    assert f"{mine} is there already" in trial.read_text()
+    assert f"{mine} exists" in trial.read_text()
     file = mine / "thesis.txt" if kind == "folder" else mine
     assert mine.is_symlink() if kind == "link" else file.read_text() == "years of work"

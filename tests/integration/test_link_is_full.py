@@ -105,6 +105,6 @@ def test_a_load_that_fills_the_link_at_every_treatment_cannot_show_a_difference(
     state: Path, sink: str, tmp_path: Path
 ) -> None:
     (said,) = doubts(tmp_path, sink, 0.0)
-    assert said.startswith("load fills the link at every treatment")
-    assert "cannot show a difference" in said
+    assert said.startswith("load saturates the link at every treatment")
+    assert "No difference is detectable" in said
     assert doubts(tmp_path, sink, 0.02) == [], "one that waits does not fill it"

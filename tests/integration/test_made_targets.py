@@ -155,7 +155,7 @@ def test_an_armed_device_gets_a_file_system_and_is_bare_again(loop_device: str) 
 def test_a_device_that_is_not_armed_gets_none(loop_device: str) -> None:
     target = Target("disk", "device", f"/dev/{loop_device}", filesystem="ext4")
     debts: list[ResourceUndo] = []
-    with pytest.raises(TargetRefused, match="does not say so"):
+    with pytest.raises(TargetRefused, match="does not permit it"):
         make(site(debts), target, READS)
     assert (debts, signature(f"/dev/{loop_device}")) == ([], "")
 

@@ -177,7 +177,9 @@ def test_a_killed_load_and_a_paused_one_are_named_with_their_hosts_and_the_study
     assert first["state"] == "failed", said
     assert first["error"].startswith("box2/d1: fio"), first["error"]
     assert second["state"] == "failed", said
-    assert second["error"].startswith("box3/d1: fio did not end with the others"), second["error"]
+    assert second["error"].startswith("box3/d1: fio did not end together with the other loads"), (
+        second["error"]
+    )
     assert third["state"] == "valid", third["error"]
     assert status == 5, said
     assert rack.owing() == {}
@@ -202,11 +204,11 @@ def test_a_host_whose_link_is_cut_is_named_and_its_trial_done_again_when_it_is_b
         mending.join()
     trials = rack.trials()
     assert trials[0]["state"] == "failed", said
-    assert trials[0]["error"].startswith("box2 went out of reach"), trials[0]["error"]
+    assert trials[0]["error"].startswith("box2 became unreachable"), trials[0]["error"]
     again = [t for t in trials if t["trial"]["attempt"] > 1]
     assert again, said
     assert {t["trial"]["block"] for t in trials if t["state"] == "valid"} == {1, 2}, said
-    assert "box2 is back" in said
+    assert "box2 is reachable again" in said
     assert status == 5, said
     assert rack.owing() == {}
     assert rack.loops() == []
@@ -229,9 +231,9 @@ def test_a_host_whose_every_process_is_killed_is_named_restored_and_its_trial_do
     status, said = ended(process)
     trials = rack.trials()
     assert trials[0]["state"] == "failed", said
-    assert trials[0]["error"].startswith("box2 went out of reach"), trials[0]["error"]
+    assert trials[0]["error"].startswith("box2 became unreachable"), trials[0]["error"]
     assert {t["trial"]["block"] for t in trials if t["state"] == "valid"} == {1, 2}, said
-    assert "box2 is back" in said
+    assert "box2 is reachable again" in said
     assert status == 5, said
     assert rack.owing() == {}
     assert rack.loops() == []
@@ -248,7 +250,7 @@ def test_what_an_unreachable_host_is_owed_is_named_and_its_guard_pays(rack: Rack
     words = " ".join(said.split())
     assert "box3" in words
     assert "queue.read_ahead_kb" in words or "loop" in words
-    assert "Its guard puts everything back" in words
+    assert "Its guard restores all settings" in words
     until(lambda: rack.owing() == {})
     box.mend()
 

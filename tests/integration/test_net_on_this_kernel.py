@@ -200,7 +200,7 @@ def test_a_discipline_that_somebody_attached_is_not_replaced() -> None:
         attach = ["tc", "qdisc", "replace", "dev", NIC, "root"]
         run(*attach, "tbf", "rate", "1gbit", "burst", "64k", "latency", "50ms")
         domain = Domains(host).domain("net.qdisc", NIC)
-        assert "attached by somebody" in domain.refusal("pfifo")
+        assert "attached by another process" in domain.refusal("pfifo")
         assert domain.refusal("tbf") == ""
 
     inside(body)

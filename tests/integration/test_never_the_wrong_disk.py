@@ -98,7 +98,7 @@ def test_nothing_that_is_not_armed_is_written_to(part: int, tmp_path: Path, stat
             came[what] += 1
             of_family[case.family, what] += 1
             wrong += [f"{case}: {each}" for each in changed(world, before)]
-            wrong += [f"{case}: {each} is still owed" for each in state.glob("journal.d/*")]
+            wrong += [f"{case}: {each} is incomplete" for each in state.glob("journal.d/*")]
             clear(world)
     assert not wrong, "\n".join(wrong)
     assert came["TargetRefused"] > 15, came

@@ -87,7 +87,7 @@ def test_who_was_at_work_is_recorded_and_named_where_a_setting_drifted(
     doubts = [doubt for trial in trials for doubt in trial["doubts"] if doubt[0] == "drift"]
     assert len(doubts) == 1
     assert "queue.read_ahead_kb" in doubts[0][1]
-    at_work = doubts[0][1].partition("at work then: ")[2].split(", ")
+    at_work = doubts[0][1].partition("active then: ")[2].split(", ")
     assert named in at_work, "whoever else is at work on this machine"
     assert doubts[0][3] is True
 

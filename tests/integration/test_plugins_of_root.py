@@ -43,10 +43,10 @@ def test_what_root_alone_can_change_is_executed(file: Path) -> None:
 
 def test_what_others_can_write_to_is_not(file: Path) -> None:
     file.chmod(0o666)
-    assert refused(file).startswith(f"not only root may write to {file}")
+    assert refused(file).startswith(f"is writable by users other than root: {file}")
     file.chmod(0o644)
     file.parent.chmod(0o777)
-    assert refused(file).startswith(f"not only root may write to {file.parent}")
+    assert refused(file).startswith(f"is writable by users other than root: {file.parent}")
 
 
 def test_what_others_own_is_not_nor_a_link_to_it(file: Path) -> None:
@@ -62,6 +62,6 @@ def test_it_is_left_out_with_the_reason(file: Path, monkeypatch: pytest.MonkeyPa
     file.chmod(0o622)
     monkeypatch.setenv("IOTRIAL_PLUGINS", str(file.parent))
     plugins._files.cache_clear()
-    with pytest.warns(PluginWarning, match="root must not execute what others can change"):
+    with pytest.warns(PluginWarning, match="root must not execute files that others can change"):
         assert plugins._files() == ()
     plugins._files.cache_clear()

@@ -58,7 +58,7 @@ def test_a_race_says_how_it_stands_drops_the_losers_and_reports_it(
     assert {trial["block"] for trial in planned["trials"]} == {1, 2}
     done = iotrial("run", str(study), "--out", str(out))
     notes = done.stderr
-    assert "at most 48 trials to do" in notes
+    assert "at most 48 trials" in notes
     assert "ETA at most" in notes
     assert "reads: after block 2 " in notes
     (race,) = json.loads((out / "findings.json").read_text("utf-8"))["races"]
@@ -66,7 +66,7 @@ def test_a_race_says_how_it_stands_drops_the_losers_and_reports_it(
     assert race["decided"]
     assert set(race["dropped"]) == {"200", "100", "50"}
     assert race["trials"] < 48
-    assert "How it was decided: difference from 400, block by block" in (
+    assert "Decisions: difference from 400, block by block" in (
         (out / "report.html").read_text("utf-8")
     )
     status = json.loads(iotrial("status", str(out), "--json").stdout)

@@ -72,10 +72,10 @@ def test_a_search_ends_with_a_curve_and_a_job_file_that_fio_takes(
     assert json.loads(compared.stdout)["ceiling"]["best"] == found["best"]
     page = (out / "report.html").read_text("utf-8")
     assert "Latency against load" in page
-    assert "the loads that no other beats in both rate and mean latency" in page
+    assert "Pareto-optimal loads (rate and mean latency)" in page
     again = saturate(f"/dev/{loop_device}", *SHORT, "--out", str(out))
     assert again.returncode == 0
-    assert "nothing is left to do" in again.stderr
+    assert "is complete" in again.stderr
 
 
 def test_a_bound_that_nothing_keeps_is_exit_1_and_says_what_came_nearest(
@@ -139,7 +139,7 @@ def test_a_device_that_is_named_is_written_to_and_no_other_name_will_do(
     assert done.returncode == 1, done.stderr
     answer = json.loads(done.stdout)
     assert answer["ceiling"]["metric"] == "write.iops"
-    assert "Nothing is decided yet" in answer["recommendation"]
+    assert "No decision yet" in answer["recommendation"]
     assert any(backing.read_bytes())
 
 
@@ -157,7 +157,7 @@ def test_targets_on_two_hosts_are_loaded_together_and_their_sum_counts(
     asked = ["--engine", "libaio", "--runtime", "600ms", "--p99", "1s", "--budget", "12s"]
     done = saturate(*asked, "--json", "--out", str(out), "--", *targets)
     assert done.returncode == 1, done.stderr
-    assert "Nothing is decided yet" in json.loads(done.stdout)["recommendation"]
+    assert "No decision yet" in json.loads(done.stdout)["recommendation"]
     results = open_results(out)
     record = next(each for each in results.records if each.value("read.iops"))
     parts = ("box1/one.img", "box1/two.img", "box2/three.img")

@@ -212,4 +212,4 @@ def test_a_port_that_somebody_holds_is_refused_by_name(rack: Serving) -> None:
     study.write_text(study.read_text().replace(f'"{address}"', f'"{address}:{SSH}"'))
     status, told = ended(rack.run(study))
     assert status == 3, told
-    assert f"box1: something listens at port {SSH} already, on {address}" in told
+    assert f"box1: port {SSH} on {address} is in use" in told

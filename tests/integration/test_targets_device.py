@@ -233,9 +233,7 @@ def test_an_exclusive_opener_that_the_tables_do_not_name_is_use(loop_device: str
     descriptor = os.open(f"/dev/{loop_device}", os.O_RDONLY | os.O_EXCL)
     try:
         found = usages(HOST, identify(HOST, f"/dev/{loop_device}"))
-        assert found == (
-            f"{loop_device} is held by somebody the kernel does not name (open with O_EXCL: busy)",
-        )
+        assert found == (f"{loop_device} is held by an unknown user (open with O_EXCL: busy)",)
     finally:
         os.close(descriptor)
     assert usages(HOST, identify(HOST, f"/dev/{loop_device}")) == ()
@@ -260,7 +258,7 @@ def test_a_device_that_was_detached_is_empty_and_refused(loop_device: str) -> No
     do("losetup", "--detach", f"/dev/{loop_device}")
     wait_until(lambda: not Path(f"/sys/block/{loop_device}/loop").exists())
     assert "is empty" in refusal(disk(loop_device)).message
-    with pytest.raises(TargetRefused, match="is another disk now"):
+    with pytest.raises(TargetRefused, match="is now another disk"):
         same(HOST, aim)
 
 
@@ -277,7 +275,7 @@ def test_another_disk_under_the_same_name_is_seen(
     wait_until(lambda: not Path(f"/sys/block/{loop_device}/loop").exists())
     path = other.replace(target.destroy) if renamed else other
     do("losetup", f"/dev/{loop_device}", str(path))
-    with pytest.raises(TargetRefused, match=f"{loop_device} is another disk now") as caught:
+    with pytest.raises(TargetRefused, match=f"{loop_device} is now another disk") as caught:
         same(HOST, aim)
     assert len(caught.value.evidence) == 2
 

@@ -135,7 +135,7 @@ def test_an_open_device_is_owed(plan: LoopPlan, monkeypatch: pytest.MonkeyPatch)
 def test_only_files_with_iotrials_own_name_are_removed(plan: LoopPlan, tmp_path: Path) -> None:
     precious = tmp_path / "precious.img"
     precious.write_bytes(b"x")
-    with pytest.raises(OwedError, match="not the name of a file that iotrial makes"):
+    with pytest.raises(OwedError, match="not a file created by iotrial"):
         unmake_loop(HOST, dataclasses.replace(plan, file=str(precious)))
     assert precious.exists()
 
@@ -143,7 +143,7 @@ def test_only_files_with_iotrials_own_name_are_removed(plan: LoopPlan, tmp_path:
 def test_a_loop_target_that_cannot_be_is_refused(tmp_path: Path) -> None:
     for target, why in (
         (loop(size=0), "needs a size"),
-        (loop(size=2**60), "no room"),
+        (loop(size=2**60), "not enough space"),
         (loop(folder=str(tmp_path / "missing")), "does not exist"),
     ):
         with pytest.raises(TargetRefused, match=why):

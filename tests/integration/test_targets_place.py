@@ -74,9 +74,12 @@ def test_a_path_must_be_absolute() -> None:
 
 def test_a_size_that_does_not_fit_is_refused_with_what_is_left(tmp_path: Path) -> None:
     refused = refusal(file(tmp_path / "big", 2**60))
-    assert "no room for 1.00 EiB" in refused.message or "no room for 1024 PiB" in refused.message
+    assert (
+        "not enough space for 1.00 EiB" in refused.message
+        or "not enough space for 1024 PiB" in refused.message
+    )
     assert any(" left" in line for line in refused.evidence)
-    assert "no room" in refusal(folder(tmp_path, 2**60)).message
+    assert "not enough space" in refusal(folder(tmp_path, 2**60)).message
 
 
 def test_links_are_refused_with_the_real_path(tmp_path: Path) -> None:
@@ -196,7 +199,7 @@ def test_a_command_may_not_name_a_device_by_any_node(tmp_path: Path, loop_device
 
 
 def test_a_load_that_runs_commands_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TargetRefused, match="shell run commands") as caught:
+    with pytest.raises(TargetRefused, match="runs shell commands") as caught:
         ready(HOST, folder(tmp_path), LoadAccess(reads=True, writes=False, runs=("rm -rf /",)))
     assert caught.value.evidence == ("would run: rm -rf /",)
 
@@ -223,7 +226,7 @@ def test_a_path_whose_mount_went_away_is_seen(mounted: Path) -> None:
     aim = ready(HOST, folder(mounted), WRITES)
     do("umount", str(mounted))
     try:
-        with pytest.raises(TargetRefused, match="is another disk now"):
+        with pytest.raises(TargetRefused, match="is now another disk"):
             same(HOST, aim)
     finally:
         do("mount", f"/dev/{aim.device}", str(mounted))
@@ -251,4 +254,4 @@ def test_a_filesystem_mounted_read_only_is_not_written(mounted: Path) -> None:
 
 @pytest.mark.root
 def test_room_is_that_of_the_real_mount(mounted: Path) -> None:
-    assert "no room" in refusal(file(mounted / "f", 48 * MIB)).message
+    assert "not enough space" in refusal(file(mounted / "f", 48 * MIB)).message

@@ -56,11 +56,11 @@ def test_a_folder_that_others_may_write_is_refused(
     aims = [ready(HOST, file(inner / "f"), reach), ready(HOST, folder(inner), reach)]
     OPEN[how](inner if where == "itself" else inner.parent)
     for target in (file(inner / "f"), folder(inner)):
-        with pytest.raises(TargetRefused, match="others could put something else") as caught:
+        with pytest.raises(TargetRefused, match="other users could replace") as caught:
             ready(HOST, target, reach)
         assert "mkdir -m 0700" in caught.value.advice
     for aim in aims:
-        with pytest.raises(TargetRefused, match="others could put something else"):
+        with pytest.raises(TargetRefused, match="other users could replace"):
             same(HOST, aim)
 
 
@@ -72,7 +72,7 @@ def test_a_sticky_folder_shields_what_is_ours_and_nothing_else(tmp_path: Path) -
     ready(HOST, folder(sticky / "mine"), WRITES)
     same(HOST, lay_out(HOST, ready(HOST, file(sticky / "new"), WRITES)))  # made with O_EXCL
     for target in (folder(sticky), file(sticky / "new")):
-        with pytest.raises(TargetRefused, match="others could"):
+        with pytest.raises(TargetRefused, match="other users could"):
             ready(HOST, target, READS)
     network = LoadAccess(reads=True, writes=True, storage=False)
     assert ready(HOST, folder(sticky), network).path == str(sticky)
@@ -121,7 +121,7 @@ def test_what_is_planted_after_it_was_laid_out_is_seen(
     aim = lay_out(HOST, ready(HOST, file(path), WRITES))
     same(HOST, aim)
     plant(path, victim)
-    with pytest.raises(TargetRefused, match="f is not what it was") as caught:
+    with pytest.raises(TargetRefused, match="f was replaced") as caught:
         same(HOST, aim)
     was, now = caught.value.evidence
     assert aim.inode in was
@@ -137,7 +137,7 @@ def test_what_is_planted_before_it_is_laid_out_is_not_written(
     victim.write_bytes(b"v" * MIB)
     aim = ready(HOST, file(path), WRITES)
     plant(path, victim)
-    with pytest.raises(TargetRefused, match="is not what it was"):
+    with pytest.raises(TargetRefused, match="was replaced"):
         lay_out(HOST, aim)
     if plant in (link, dangling):  # also by whoever does not look first
         with pytest.raises(TrialError, match="symbolic links"):
@@ -168,7 +168,7 @@ def test_a_tools_own_folder_is_looked_at_before_every_load(
     if kind == "another" and each == "trial":  # we make it anew ourselves for every trial
         folders_of(HOST, folder(tmp_path), [left], known)
         return
-    with pytest.raises(TargetRefused, match="is not what it was"):
+    with pytest.raises(TargetRefused, match="was replaced"):
         folders_of(HOST, folder(tmp_path), [left], known)
 
 
@@ -195,6 +195,6 @@ def test_a_link_where_a_load_makes_its_file_is_refused(
     known: dict[str, str] = {}
     folders_of(HOST, folder(tmp_path), lefts, known)
     plant(path, victim)
-    with pytest.raises(TargetRefused, match="is not what it was") as caught:
+    with pytest.raises(TargetRefused, match="was replaced") as caught:
         folders_of(HOST, folder(tmp_path), lefts, known)
     assert str(path) in caught.value.message

@@ -154,7 +154,7 @@ def opened_by_node(bed: Bed, device: str) -> str:
 
 def opened_alone(bed: Bed, device: str) -> str:
     bed.hold(bed.node(device), os.O_RDONLY | os.O_EXCL)
-    return "held by somebody"
+    return "held by an unknown user"
 
 
 DEVICE: list[Callable[[Bed, str], str]] = [
@@ -298,7 +298,7 @@ def test_a_file_that_is_used_as_a_disk_is_refused_even_when_armed(
     with pytest.raises(TargetRefused, match="is in use") as caught:
         ready(HOST, target, WRITES)
     assert any(expected in line for line in caught.value.evidence), caught.value.evidence
-    assert "Take another file" in caught.value.advice
+    assert "Use another file" in caught.value.advice
     ready(HOST, target, READS)  # reading does no harm
 
 

@@ -187,7 +187,7 @@ def test_a_pipe_has_no_width(tmp_path: Path, state: Path) -> None:
         [*IOTRIAL, "status", str(top)], check=True, timeout=HANGS, text=True,
         stdout=subprocess.PIPE, env={**os.environ, "COLUMNS": "80"},
     ).stdout  # fmt: skip
-    assert f"To go on: iotrial run {top}/study.toml --out {top}" in said
+    assert f"To resume: iotrial run {top}/study.toml --out {top}" in said
 
 
 # -- progress -------------------------------------------------------------------------------------

@@ -386,7 +386,7 @@ def test_a_device_that_is_not_armed_is_not_trimmed(loop_device: str, tmp_path: P
     ))  # fmt: skip
     for verb in ("plan", "run"):
         done = iotrial(tmp_path, verb, "study.toml", ends=3)
-        assert "the study does not say so" in done.stderr
+        assert "the study does not permit it" in done.stderr
 
 
 @DROPS

@@ -173,14 +173,14 @@ def test_burners_on_all_cpus_are_named(tmp_path: Path) -> None:
     assert trial["state"] == "valid"
     found = doubts(trial)
     assert any(f"sh (pid {pid})" in found["other-cpu"][0] for pid in pids)
-    assert "waited for a CPU" in found["pressure"][0]
+    assert "stalled for CPU" in found["pressure"][0]
 
 
 def test_a_small_working_set_read_through_the_cache_is_seen(tmp_path: Path) -> None:
     options = 'rw = "randread", bs = "4k", direct = 0, ioengine = "psync", size = "4m"'
     trial = run(tmp_path, f'{options}, runtime = "2s"')[0]
     what, invalid = doubts(trial)["cached"]
-    assert "page cache answered" in what
+    assert "served from the page cache" in what
     assert not invalid
 
 
@@ -227,7 +227,7 @@ def test_reads_of_blocks_that_were_never_written_are_seen(tmp_path: Path, mounte
     hole.touch()
     os.truncate(hole, 32 * 2**20)
     trial = run(tmp_path, target=f'file = "{hole}"\nsize = "32MiB"')[0]
-    assert "never written" in doubts(trial)["cached"][0]
+    assert "unwritten" in doubts(trial)["cached"][0]
 
 
 def test_a_synchronous_engine_does_not_fill_the_queue_it_was_asked_for(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ def test_memory_that_lacks_is_pressure(tmp_path: Path) -> None:
         words = ["sh", "-c", f'{inside}; exec "$@"', "-", sys.executable, "-c", touch, str(large)]
         with beside(tmp_path, *[words] * 4):
             trial = run(tmp_path, RANDREAD.replace('"1s"', '"3s"'))[0]
-    assert "waited for memory" in doubts(trial)["pressure"][0]
+    assert "stalled for memory" in doubts(trial)["pressure"][0]
 
 
 @contextmanager
@@ -406,7 +406,7 @@ def test_a_machine_that_stood_still_makes_the_trial_invalid(tmp_path: Path) -> N
         options = 'rw = "randread", bs = "4k", iodepth = 16, runtime = "4s"'
         trial = run(tmp_path, options)[0]
     what, invalid = doubts(trial)["standstill"]
-    assert "this machine stood still for" in what
+    assert "this host stalled for" in what
     assert invalid
     assert trial["state"] == "invalid"
 
@@ -418,5 +418,5 @@ def test_a_load_that_stood_still_while_the_machine_went_on_is_a_doubt(tmp_path: 
         options = 'rw = "randread", bs = "4k", iodepth = 16, runtime = "16s"'
         trial = run(tmp_path, options)[0]
     what, invalid = doubts(trial)["standstill"]
-    assert "finished no I/O for" in what
+    assert "completed no I/O for" in what
     assert not invalid

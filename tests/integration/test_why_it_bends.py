@@ -138,6 +138,6 @@ def test_the_host_that_is_held_back_is_named_where_the_scaling_bends(
     assert all(each.limit for each in strains if each.kind == "device")
     # For people too.
     words = " ".join(f"{said}".split())
-    assert "Where the load went" in words
-    assert "it bends here" in words
+    assert "Load distribution" in words
+    assert ": knee" in words
     assert "box2 did" in words

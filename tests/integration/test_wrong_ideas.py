@@ -122,7 +122,7 @@ def test_two_names_of_one_scheduler_are_no_two_levels(
     text = study_text(f'device = "/dev/{loop_device}"', levels='["none", "noop"]')
     done = run(text, verb)
     assert done.returncode == 2, done.stderr
-    assert "'none' and 'noop' come to the same here" in done.stderr
+    assert "'none' and 'noop' are identical on this host" in done.stderr
 
 
 def test_a_cell_the_kernel_refuses_is_named_before_any_trial(
@@ -234,7 +234,7 @@ def test_a_missing_folder_is_refused_and_not_made(run: Run, tmp_path: Path) -> N
 def test_no_room_is_refused_with_what_is_left(run: Run, tmp_path: Path) -> None:
     done = run(study_text(f'loop = {{ size = "500TiB", directory = "{tmp_path}" }}'))
     assert done.returncode == 3
-    assert "no room" in done.stderr
+    assert "not enough space" in done.stderr
     assert "left" in done.stderr
 
 

@@ -31,7 +31,7 @@ def test_a_finding_has_file_line_key_why_fix_and_rule(
     Path("x.sysctl.conf").write_text("# x\nvm.swapiness = 10\n")
     assert status(["lint", "x.sysctl.conf", "--kernel", "6.1"]) == 1
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("x.sysctl.conf:2: error: vm.swapiness: there is no such parameter")
+    assert lines[0].startswith("x.sysctl.conf:2: error: vm.swapiness: unknown parameter")
     assert [line.split(":")[0].strip() for line in lines[1:4]] == ["why", "fix", "rule"]
     assert lines[2].strip() == "fix: vm.swappiness = 10"
     assert lines[-1] == "1 error, 0 warnings, 0 notes in 1 file"
@@ -156,4 +156,4 @@ def test_a_word_that_is_no_file_and_no_host_is_told_so(
     verb: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status([verb, "nofile.invalid"]) == 2
-    assert "neither a file or folder nor a host nofile.invalid" in capsys.readouterr().err
+    assert "nofile.invalid is neither a file, nor a folder, nor a host" in capsys.readouterr().err

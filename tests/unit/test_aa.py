@@ -257,7 +257,7 @@ def test_an_a_a_folder_is_an_ordinary_one(done: Path) -> None:
     assert "noise floor" in answer["recommendation"]
     assert answer["noise"] == json.loads((done / "noise.json").read_text())["noise"]
     assert invoke("report", str(done), "--as", "md", "--out", "-")[0] == 0
-    assert "to tell a difference" in invoke("compare", str(done))[1]
+    assert "to detect a difference" in invoke("compare", str(done))[1]
 
 
 def test_run_again_finds_nothing_left_to_do(done: Path) -> None:

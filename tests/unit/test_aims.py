@@ -64,9 +64,9 @@ def test_brackets_name_several_hosts_and_every_target_has_a_name_of_its_own() ->
     [
         (["box7:"], "names no target"),
         ([":/dev/sdb"], "names no host"),
-        (["/dev/sdb", "/dev/sdb"], "is there twice"),
-        (["box[1-2]:loop", "box2:loop"], "box2:loop is there twice"),
-        (["box[2-1]:loop"], "goes down"),
+        (["/dev/sdb", "/dev/sdb"], "occurs twice"),
+        (["box[1-2]:loop", "box2:loop"], "box2:loop occurs twice"),
+        (["box[2-1]:loop"], "descending range"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(words: list[str], told: str) -> None:

@@ -38,7 +38,7 @@ def test_commands_are_named_as_iotrial_was_called(monkeypatch: pytest.MonkeyPatc
     assert as_root() == 'sudo "$(command -v iotrial)"'
     monkeypatch.setenv("IOTRIAL_CALLED", "./dev iotrial")
     assert as_called("Mend it, then: iotrial restore") == "Mend it, then: ./dev iotrial restore"
-    assert as_called("another iotrial is at work") == "another iotrial is at work"
+    assert as_called("another iotrial is running") == "another iotrial is running"
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     assert as_root() == "./dev iotrial"
 

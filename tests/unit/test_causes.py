@@ -78,7 +78,7 @@ def said(*now: ResourceUsage, before: tuple[ResourceUsage, ...] = ()) -> list[st
 def test_the_host_whose_cpu_was_busy_is_named_and_how_many_are_like_it() -> None:
     cpus = [ResourceUsage(f"box{n}", "cpu", "all", busy=busy) for n, busy in ((1, 0.97), (2, 0.92))]
     assert said(*cpus, ResourceUsage("box3", "cpu", "all", busy=0.3)) == [
-        "the CPU of box1 was 97% busy (2 of 3 such at their limit)"
+        "the CPU of box1 was 97% busy (2 of 3 at their limit)"
     ]
 
 
@@ -88,11 +88,12 @@ def test_the_host_whose_cpu_was_busy_is_named_and_how_many_are_like_it() -> None
         (ResourceUsage("b", "core", "3", busy=0.99, interrupts=0.7),
          "CPU 3 of b was 99% busy, 70% in interrupts"),
         (ResourceUsage("b", "cpu", "all", busy=0.5, stolen=0.12),
-         "a hypervisor kept 12% of the CPU time of b"),
-        (ResourceUsage("b", "nic", "eth0", busy=0.95),
-         "eth0 of b carried 95% of what its link can"),
-        (ResourceUsage("b", "adapter", "host3", busy=0.91),
-         "host3 of b carried 91% of what its link can"),
+         "the hypervisor withheld 12% of the CPU time of b (steal)"),
+        (ResourceUsage("b", "nic", "eth0", busy=0.95), "eth0 of b used 95% of its link bandwidth"),
+        (
+            ResourceUsage("b", "adapter", "host3", busy=0.91),
+            "host3 of b used 91% of its link bandwidth",
+        ),
         (ResourceUsage("b", "device", "sda", depth=30.5, limit=32),
          "the queue of sda on b was full: 30.5 of at most 32 I/Os in flight on average"),
     ],
@@ -102,11 +103,11 @@ def test_what_stands_at_its_limit_is_named(strain: ResourceUsage, words: str) ->
 
 
 def test_a_busy_device_alone_is_no_limit_and_waiting_longer_is_said() -> None:
-    nothing = "nothing we sample was at its limit"
+    nothing = "no sampled resource was at its limit"
     assert said(device("a"), before=(device("a"),)) == [nothing]
     first, second = said(device("a", latency=2e-3), before=(device("a"),))
     assert first == nothing
-    assert second.startswith("an I/O of sda on a took 2.00 ms, at the baseline 1.00 ms")
+    assert second.startswith("I/O latency of sda on a was 2.00 ms, at the baseline 1.00 ms")
     assert why(()) == ()
 
 
@@ -120,7 +121,7 @@ def test_an_uneven_path_adapter_and_host_are_named_with_their_share() -> None:
     ]
     found = uneven([*paths, *hbas, device("a"), device("b", 200.0)])
     assert [each.said for each in found] == [
-        "b did 33% of what the 2 hosts did on average",
+        "b reached 33% of the mean of the 2 hosts",
         "sdb carried 71% of the I/O of the 4 paths of a/disk (even: 25%)",
         "host3 carried 81% of the I/O through the 2 adapters of a (even: 50%)",
     ]

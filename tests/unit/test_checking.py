@@ -492,7 +492,7 @@ def test_who_stops_is_told_what_is_still_owed_by_a_host_that_is_gone(tmp_path: P
         with pytest.raises(OwedError, match=r"stopped by SIGTERM, and the clean-up of test/loses"):
             execute_checks(of, turns(("loses", case(loses)), ("after", case(passes))))
     (found,) = results(tmp_path / "out")
-    assert found.owed == ("fake: made: command rm it (out of reach: its guard undoes it)",)
+    assert found.owed == ("fake: made: command rm it (unreachable: its guard undoes it)",)
 
 
 def test_a_clean_up_in_which_all_hangs_is_bounded(tmp_path: Path) -> None:
@@ -618,7 +618,9 @@ def test_mkfs_tells_its_version_and_no_complaint() -> None:
 
 
 def test_a_folder_of_something_else_is_not_resumed(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is no folder of checks: it has no checks\.json") as told:
+    with pytest.raises(
+        UsageError, match=r"is not a folder of checks: it has no checks\.json"
+    ) as told:
         resumed(tmp_path, anew=False)
     assert "iotrial check" in str(told.value.advice)
 

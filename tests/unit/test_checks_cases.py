@@ -304,7 +304,7 @@ def test_a_scheduler_that_is_not_offered_is_a_reason_not_to_run() -> None:
             lambda f, v: None if (f, v) == ("read_ahead_kb", "128") else v,
             "does not take it back: Invalid argument",
         ),
-        (lambda f, v: "65" if (f, v) == ("nr_requests", "64") else v, "was given back 64"),
+        (lambda f, v: "65" if (f, v) == ("nr_requests", "64") else v, "was restored to 64"),
         (
             lambda f, v: "[none] mq-deadline kyber" if f == "scheduler" else v,
             "kyber was written, and",

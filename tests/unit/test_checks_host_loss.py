@@ -95,7 +95,7 @@ def test_a_cluster_that_takes_the_death_of_a_host_passes(name: str) -> None:
     [
         *((name, Cluster(remembers=True), "does not give up the host") for name in CASES),
         (CASES[0], Cluster(waits=True), "it still waits for the host that died"),
-        (CASES[0], Cluster(left="2048"), "came to 2048 only, and nobody goes on"),
+        (CASES[0], Cluster(left="2048"), "stopped at 2048; no host resumed it"),
         (CASES[0], Cluster(rots=(1, "/dev/md100")), "n1 reads other bytes of /dev/md100 after"),
         (CASES[1], Cluster(differ=128), "members differ in 128 sectors"),
         (CASES[1], Cluster(rots=(0, "/dev/loop01")), "/dev/loop01 does not hold what"),

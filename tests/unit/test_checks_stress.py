@@ -161,7 +161,7 @@ def test_a_byte_that_only_the_second_host_misses_is_found_out(
     ("name", "word", "why"),
     [
         ("stress/together-on-gfs2", "dlm_tool", "dlm is not quorate"),
-        ("stress/path-loss", "cat", "no map of dm-multipath"),
+        ("stress/path-loss", "cat", "not a map of dm-multipath"),
     ],
 )
 def test_what_is_not_there_is_a_reason_not_to_run(name: str, word: str, why: str) -> None:

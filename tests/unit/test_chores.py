@@ -249,7 +249,7 @@ def test_a_disk_that_is_not_armed_is_not_touched(tmp_path: Path) -> None:
     disk = 'device = "FAKE0000"'
     for load in ('prepare = ["trim"]', 'cleanup = [{ precondition = "1x" }]'):
         host = FakeHost()
-        with pytest.raises(TargetRefused, match="does not say so"):
+        with pytest.raises(TargetRefused, match="does not permit it"):
             run(host, tmp_path / "out", study(load, target=disk))
         assert upkeep(host).done == []
     armed = study('prepare = ["trim"]', target=f'{disk}\ndestroy = "FAKE0000"')
@@ -315,7 +315,7 @@ def test_a_file_system_fuller_than_its_share_is_left_alone() -> None:
     assert deed(site, Chore("fill", "study", share=0.1)).load.argv == ()
     it = deed(site, Chore("fill", "study", share=0.5))
     assert it.makes == ("/var/tmp/iotrial-fill-1",)
-    with pytest.raises(Exception, match="no room to fill"):
+    with pytest.raises(Exception, match="not enough space to fill"):
         deed(site, Chore("fill", "study", share=1.0))
 
 
@@ -364,5 +364,5 @@ def test_a_setting_that_something_else_changes_before_the_load_makes_the_trial_i
     assert by_level == {"512": {"valid"}, "128": {"invalid"}}
     (doubt,) = next(r for r in records if r.state == "invalid").doubts
     assert doubt.check == "drift"
-    assert "before the load began: queue.read_ahead_kb on" in doubt.what
+    assert "before the load started: queue.read_ahead_kb on" in doubt.what
     assert "went from 128 to 512" in doubt.what

@@ -113,7 +113,7 @@ def test_every_figure_is_a_file(here: Path, capsys: pytest.CaptureFixture[str]) 
         root = ET.fromstring(path.read_text())  # noqa: S314 (our own)
         texts = ["".join(each.itertext()) for each in root if each.tag.endswith("text")]
         assert texts[0].startswith("reads: ")
-        assert any("made-up machine" in text for text in texts), "it is seen without the page"
+        assert any("simulated host" in text for text in texts), "it is seen without the page"
     code, written = run(capsys, "report", "r", "--as", "png", "--out", "slides")
     assert [Path(each).stem for each in written["figures"]] == [path.stem for path in drawn]
     for each in written["figures"]:
@@ -151,7 +151,7 @@ def test_one_session_of_each_is_described_and_claimed_with_what_sessions_vary_by
     code, answer = run(capsys, "compare", "before", "after")
     assert code == 0
     assert {(f["verdict"], f["low"]) for f in answer["findings"]} == {("cannot-tell", None)}
-    assert answer["recommendation"].startswith("Nothing is claimed: there is one session of each")
+    assert answer["recommendation"].startswith("No claim: one session of each")
     assert answer["differs"] == []
     assert run(capsys, "compare", "before", "after", "--between", "5%")[0] == 1
     (noted,) = Path("after/hosts").iterdir()
@@ -162,7 +162,7 @@ def test_one_session_of_each_is_described_and_claimed_with_what_sessions_vary_by
     ]
     assert status(["compare", "before", "after"]) == 0
     said = capsys.readouterr().out
-    assert said.index("before and after.") < said.index("What differs") < said.index("reads  read")
+    assert said.index("before and after,") < said.index("What differs") < said.index("reads  read")
     assert re.search(r"kernel +kernel +6.18.0-fake and 7.0.0-new", said), said
     assert run(capsys, "compare", "before", "after", "--between", "40%")[0] == 0
 
@@ -199,10 +199,10 @@ def test_in_turn_nothing_runs_that_could_not_be_compared(
         assert code == 2
         return str(answer["error"]["message"])
 
-    assert "not the same load" in refused("before", "slow", "--paired", "2", "--out", "turns")
+    assert "different load" in refused("before", "slow", "--paired", "2", "--out", "turns")
     assert "A/A study" in refused("noise", "more", "--paired", "2", "--out", "turns")
     for more in (["--before", "slow"], ["--after", "slow"], ["--between", "2%"]):
-        assert "takes neither" in refused("before", "copy", "--paired", "2", *more)
+        assert "do not apply" in refused("before", "copy", "--paired", "2", *more)
     shutil.copytree("slow", "turns/after-2")
     assert "after-2 holds another study" in refused(
         "before", "copy", "--paired", "2", "--out", "turns"
@@ -236,7 +236,7 @@ def test_what_means_nothing_of_two_folders_is_refused(
     code, answer = run(capsys, "compare", "before", "copy")
     assert (code, answer["error"]["message"]) == (
         2,
-        "copy holds runs of before and no others: a copy is no session",
+        "copy holds only runs of before: a copy is not a separate session",
     )
     for words in (
         ["--between", "0%"],
@@ -266,7 +266,7 @@ def test_another_load_by_the_same_name_is_not_compared(
     run(capsys, "run", "slow.toml", "--pretend", "--out", "after")
     code, answer = run(capsys, "compare", "before", "after")
     assert code == 2
-    assert "reads is left out: not the same load (iodepth = 32 and 1)" in answer["error"]["message"]
+    assert "reads is excluded: different load (iodepth = 32 and 1)" in answer["error"]["message"]
 
 
 def test_compare_can_be_narrowed_and_says_what_there_is(
@@ -382,7 +382,7 @@ def test_every_help_has_an_example(verb: str, capsys: pytest.CaptureFixture[str]
         (["run", "gone.toml"], 2, "gone.toml"),
         (["run"], 2, "STUDY"),
         (["compare", "gone"], 2, "does not exist"),
-        (["report", "."], 2, "no results folder"),
+        (["report", "."], 2, "not a results folder"),
         (["doctor", "iotrial.invalid"], 6, "iotrial.invalid"),
         (["plan", "study.toml", "--noise", "loud"], 2, "noise"),
     ],
@@ -427,7 +427,7 @@ def test_a_finished_folder_is_answered_and_not_done_again(
     code = status(["run", "study.toml", "--pretend", "--out", "r", "--json"])
     said = capsys.readouterr()
     assert code == 0
-    assert "nothing is left to do" in said.err
+    assert "is complete" in said.err
     assert json.loads(said.out)["findings"] == first["findings"]
     assert sorted((here / "r" / "trials").iterdir()) == trials
 
@@ -466,10 +466,10 @@ def test_a_journal_that_is_empty_or_cut_is_never_taken_for_no_debt(
     for verb in ("status", "restore", "restore"):
         assert status([verb]) == 4, verb
         said = "".join(capsys.readouterr())
-        assert "more may be owed than is known" in " ".join(said.split())
-        assert "Nothing is owed." not in said
+        assert "more settings may have to be restored" in " ".join(said.split())
+        assert "No setting is left to restore." not in said
     assert status(["restore", "--forget"]) == 0
-    assert "given up: " in capsys.readouterr().out
+    assert "discarded: " in capsys.readouterr().out
     assert status(["status"]) == 0
 
 

@@ -118,12 +118,12 @@ def test_of_several_one_is_chosen_or_all_are_refused(
     ("said", "problem"),
     [
         ("nothing", "nothing matches"),
-        ("score: abc", "'abc' is no number"),
-        ("score: n/a", "'n/a' is no number"),
+        ("score: abc", "'abc' is not a number"),
+        ("score: n/a", "'n/a' is not a number"),
         ("score: -4", "below zero"),
         ("score: 4ms", "is in ms; it is to be in "),
         ("score: 1e999", "beyond any number"),
-        ("score: 1,5", "is no number"),
+        ("score: 1,5", "is not a number"),
     ],
 )
 def test_what_is_no_number_is_an_error(tmp_path: Path, said: str, problem: str) -> None:
@@ -141,19 +141,19 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("workload", "problem"),
     [
-        (load(SCORE, argv=()), "argv: say the command"),
-        (load(), "metrics: say at least one"),
+        (load(SCORE, argv=()), "argv: set the command"),
+        (load(), "metrics: set at least one"),
         (load(SCORE, depth=3), "depth: argv has no {depth}"),
         (load(SCORE, target="x"), "target: "),
         (load(SCORE, reads_only=1), "reads_only: it is true or false"),
-        (load(SCORE, seconds="soon"), "seconds: 'soon' is no duration"),
+        (load(SCORE, seconds="soon"), "seconds: 'soon' is not a duration"),
         (load(CustomMetric("score")), "it needs a pattern, or json"),
-        (load(CustomMetric("score", pattern="(a", json="")), "no regular expression"),
+        (load(CustomMetric("score", pattern="(a", json="")), "not a regular expression"),
         (load(CustomMetric("score", pattern="a")), "has 0 groups"),
         (load(CustomMetric("score", pattern="(a)", json="a")), "and not both"),
         (load(CustomMetric("Score!", pattern="(a)")), "a metric's name"),
-        (load(CustomMetric("score", pattern="(a)", source="../x")), "no name of a file"),
-        (load(CustomMetric("score", json="a..b")), "no path"),
+        (load(CustomMetric("score", pattern="(a)", source="../x")), "not a name of a file"),
+        (load(CustomMetric("score", json="a..b")), "not a path"),
         (load(CustomMetric("read.bw", pattern="(a)", unit="ms")), "read.bw is in bytes/s"),
         (load(CustomMetric("read.bw", pattern="(a)", unit="Mb/s")), "bits or bytes"),
         (load(CustomMetric("read.bw", pattern="(a)", higher=False)), "more is better: rename it"),
@@ -238,10 +238,10 @@ def test_two_studies_whose_metrics_have_one_name_are_each_judged_by_their_own() 
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [
-        (', better = "lower"', "", "score is neither better nor worse"),
+        (', better = "lower"', "", "score has no direction of improvement"),
         ('better = "lower"', 'beter = "lower"', "unknown key 'beter'"),
         ("argv = [", "argv_ = [", "unknown key 'argv_'"),
-        ('tool = "command"', 'tool = "bonnie++"', "takes none; it is for tool = 'command'"),
+        ('tool = "command"', 'tool = "bonnie++"', "does not accept it; it is for tool = 'command'"),
     ],
 )  # fmt: skip
 def test_a_study_that_cannot_be_meant_is_told(old: str, new: str, problem: str) -> None:

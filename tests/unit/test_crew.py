@@ -154,16 +154,16 @@ def test_a_lost_host_fails_its_trial_which_is_done_again_when_it_is_back(tmp_pat
     records = outcome.results.records
     failed = [record for record in records if record.state == "failed"]
     assert failed
-    assert all(record.error.startswith("b went out of reach") for record in failed)
+    assert all(record.error.startswith("b became unreachable") for record in failed)
     valid = {record.trial.treatment for record in records if record.state == "valid"}
     assert len(valid) == 4, "every treatment was measured in the end"
-    assert "b is back" in watcher.words
+    assert "b is reachable again" in watcher.words
     assert {name: host.settings() for name, host in rack.hosts.items()} == before
 
 
 def test_what_a_host_that_stays_away_is_owed_is_named(tmp_path: Path) -> None:
     rack = Rack()
-    with pytest.raises(OwedError, match=r"b: .*not given back by us") as caught:
+    with pytest.raises(OwedError, match=r"b: .*iotrial cannot restore its settings now") as caught:
         execute(rack, tmp_path / "r", Cutting(rack, "b", mended_after=99))
     assert any("swappiness" in line for line in caught.value.owed)
     results = open_results(tmp_path / "r")

@@ -43,12 +43,14 @@ def test_one_screen_says_the_answer_what_was_done_and_what_to_type_next(
     assert "less than 3 minutes" in meanwhile
     assert said.lstrip().startswith("Pretended: ")
     assert "Do read-ahead and a short queue matter to scattered reads here?" in said
-    assert "Within 10 % is the same" in said
+    assert "Equivalence margin ±10 %" in said
     assert "read back before and after each load: " in said
     assert "queue.read_ahead_kb of loop" in said
     assert "removed /dev/loop" in said
-    assert "owed now:    nothing" in said
-    assert re.search(r"below 10 %: to tell 2 % would need \d+ blocks, about .* more", said)
+    assert "to restore:  nothing" in said
+    assert re.search(
+        r"below 10 % are undecided: detecting 2 % needs \d+ blocks, about .* more", said
+    )
     for next_ in (f"compare {folder}", "init scheduler study.toml", str(folder / "report.html")):
         assert next_ in said.replace("\n", "")
     assert len(said.splitlines()) <= 32
@@ -190,7 +192,7 @@ def test_findings_stand_under_their_verdicts_with_what_would_tell_them(results: 
     order = [said.index(word) for word in ("better\n", "fast", "worse\n", "slow", "same\n")]
     assert order == sorted(order)
     assert said.index("alike") < said.index("cannot tell\n") < said.index("random, open: ")
-    assert "a difference of 5 % would need 40 blocks, about 12m05s more" in said
+    assert "detecting 5 % needs 40 blocks, about 12m05s more" in said
     assert max(map(len, said.splitlines())) <= 80
 
 

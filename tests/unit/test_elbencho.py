@@ -183,11 +183,11 @@ def test_syncs_and_dropped_caches_between_phases_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "message"),
     [
-        ("2.0-9.csv", ",WRITE,", ",WR1TE!,", "is no operation"),
+        ("2.0-9.csv", ",WRITE,", ",WR1TE!,", "is not an operation"),
         ("2.0-9.csv", ",dir,1,", ",dir,", "fields; .* are named"),
         ("2.0-9.csv", "IOPS [first],IOPS [last]", "IOPS [last],IOPS [last]", "named twice"),
-        ("3.0-37.json", '"elapsed_time_ms":"', '"elapsed_time_ms":"x', "is no whole number"),
-        ("3.0-37.json", '"phase_type"', '"phase_type":"READ","phase_type"', "is there twice"),
+        ("3.0-37.json", '"elapsed_time_ms":"', '"elapsed_time_ms":"x', "is not a whole number"),
+        ("3.0-37.json", '"phase_type"', '"phase_type":"READ","phase_type"', "occurs twice"),
         ("3.0-37.txt", "Throughput MiB/s :", "Throughput MiB/s : 9", "first and last are due"),
         ("3.0-37.txt", "[ min=", "[ mid=", "no minimum, mean and maximum"),
     ],

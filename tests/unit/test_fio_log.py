@@ -322,9 +322,9 @@ def test_what_is_no_log_is_an_error(data: bytes, said: str) -> None:
     ("bad", "said"),
     [
         (b"1, 2, 0, 4096\n", "4 fields, not 5"),
-        (b"1, x, 0, 4096, 0\n", "'x' is no whole number"),
-        (b"1, -2, 0, 4096, 0\n", "'-2' is no whole number"),
-        (b"1, , 0, 4096, 0\n", "'' is no whole number"),
+        (b"1, x, 0, 4096, 0\n", "'x' is not a whole number"),
+        (b"1, -2, 0, 4096, 0\n", "'-2' is not a whole number"),
+        (b"1, , 0, 4096, 0\n", "'' is not a whole number"),
         (b"\n", "1 fields"),
         (b"1, %d, 0, 4096, 0\n" % 2**60, "1152921504606846976 is larger"),
     ],

@@ -203,7 +203,7 @@ def program(folder: Path, words: str) -> None:
 
 def test_no_fio_on_this_machine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ToolMissing, match="this machine has no fio"):
+    with pytest.raises(ToolMissing, match="is not installed on this host"):
         check_served(FakeHost(), a_study(load(rw="read")))
 
 
@@ -213,7 +213,7 @@ def test_another_version_than_that_of_the_host_is_refused(
     host = FakeHost()
     program(tmp_path, "fio-3.1")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(RefusedError, match=r"fake: .* and this machine has fio-3\.1:"):
+    with pytest.raises(RefusedError, match=r"fake: .* but this host has fio-3\.1:"):
         check_served(host, a_study(load(rw="read")))
     program(tmp_path, host.run(["fio", "--version"]).text.strip())
     check_served(host, a_study(load(rw="read")))
@@ -227,7 +227,7 @@ def test_a_server_that_does_not_begin_to_listen_is_a_load_that_failed_and_says_w
     words = ("sh", "-c", "echo fio: bind: no >&2; exit 3")
     ended = through([client])(LocalHost(), words, folder=tmp_path, token="t0", watch=watch)  # noqa: S106 (no secret)
     assert ended.exit != 0
-    assert (tmp_path / "stderr").read_text() == "the server there did not begin to listen\n"
+    assert (tmp_path / "stderr").read_text() == "the server did not start to listen\n"
     assert (tmp_path / "server.stderr").read_text() == "fio: bind: no\n"
     assert {path.name for path in tmp_path.iterdir()} == {
         "stderr", "server.stdout", "server.stderr", "exitcode",

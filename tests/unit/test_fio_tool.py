@@ -153,7 +153,7 @@ def test_targets_become_filename_directory_and_size() -> None:
         ({"create_only": True}, "create_only", "measures nothing"),
         ({"allow_mounted_write": 1}, "allow_mounted_write", "never writes to a mounted"),
         ({"read_iolog": "x"}, "read_iolog", "cannot check"),
-        ({"profile": "act"}, "profile", "nobody can tell"),
+        ({"profile": "act"}, "profile", "not possible to tell"),
         ({"numjobs": "2*cpu"}, "numjobs", "did you mean 'cpus'"),
         ({"numjobs": "cpus/8"}, "numjobs", "less than one"),
         ({"numjobs": "2cpus"}, "numjobs", "neither a number nor an expression"),
@@ -168,7 +168,7 @@ def test_targets_become_filename_directory_and_size() -> None:
         ({"runtime": 0}, "runtime", "zero seconds"),
         ({"time_based": True}, "time_based", "needs a runtime"),
         ({"ioengine": "psync", "iodepth": 8}, "iodepth", "one I/O in flight"),
-        ({"bs": "4k", "blocksize": "8k"}, "blocksize", "there already"),
+        ({"bs": "4k", "blocksize": "8k"}, "blocksize", "already given"),
     ],
 )  # fmt: skip
 def test_an_option_that_cannot_work_is_named_with_what_to_do(

@@ -206,7 +206,7 @@ def test_each_way_to_a_file_refuses_what_is_none(
         "read": lambda: files.read_bytes(path, tmp_path),
         "only": lambda: files.only_files(path.parent, tmp_path),
     }
-    with pytest.raises(FormatError, match=r"/f/x: is (a link|no regular file)"):
+    with pytest.raises(FormatError, match=r"/f/x: is (a link|not a regular file)"):
         ways[act]()
     assert precious.read_text() == PRECIOUS
 

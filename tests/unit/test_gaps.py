@@ -29,7 +29,7 @@ def test_a_row_without_a_value_is_no_run_and_is_told(cell: str) -> None:
     runs, (doubt,) = said(f"scheduler,iops\ncfq,100\nnoop,{cell}\nnoop,120\n")
     assert runs == 2
     assert doubt.check == "no-value"
-    assert doubt.what == f"t.csv:3 (iops: {cell or 'empty'}) has no value, and is no run"
+    assert doubt.what == f"t.csv:3 (iops: {cell or 'empty'}) has no value, and is not a run"
     assert not doubt.invalid
 
 
@@ -55,7 +55,7 @@ def test_a_run_that_lacks_one_of_its_values_counts_without_it_and_is_told() -> N
     text = "scheduler,iops,lat_ms\ncfq,100,1\ncfq,NaN,2\nnoop,120,\nnoop,NaN,NaN\n"
     runs, (rows, cells) = said(text)
     assert runs == 3
-    assert rows.what == "t.csv:5 (iops: NaN) has no value, and is no run"
+    assert rows.what == "t.csv:5 (iops: NaN) has no value, and is not a run"
     assert cells.what.startswith("2 cells have no value, where others of their column do; ")
     assert cells.what.endswith("the first is t.csv:3 (iops: NaN)")
 
@@ -79,7 +79,7 @@ def test_a_spreadsheet_names_sheet_and_row() -> None:
     file = io.BytesIO()
     book.save(file)
     (doubt,) = table_xlsx.FORMAT.gaps(file.getvalue(), "t.xlsx")
-    assert doubt.what == "t.xlsx sheet 'old', row 3 (iops: NaN) has no value, and is no run"
+    assert doubt.what == "t.xlsx sheet 'old', row 3 (iops: NaN) has no value, and is not a run"
 
 
 def test_import_says_it(

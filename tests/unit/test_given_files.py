@@ -30,7 +30,7 @@ def soon() -> Iterator[None]:
 
 
 def test_a_number_of_thousands_of_digits_is_no_study() -> None:
-    with pytest.raises(StudyError, match="no TOML"):
+    with pytest.raises(StudyError, match="not TOML"):
         recorded.parse(f"recorded = true\n[decide]\nmargin = {'9' * 5000}\n", "study.toml")
 
 
@@ -65,7 +65,7 @@ def test_what_is_no_regular_file_is_not_waited_for(
     Path("t.csv").write_text("w,IOPS\na,1\n")
     named = "pipe" if kind == "pipe" else "/dev/zero"
     assert status(words.replace("@", named).split()) == 2
-    assert "it is no regular file" in capsys.readouterr().err
+    assert "it is not a regular file" in capsys.readouterr().err
 
 
 def test_a_file_of_a_trial_that_is_too_large_is_refused(tmp_path: Path) -> None:

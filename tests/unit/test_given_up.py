@@ -164,3 +164,15 @@ def test_what_is_gone_or_not_run_is_told_with_what_to_write_until_it_is_named(ma
     assert "nothing needs it any more: tests/x | y" in said
     assert "no reason stands above it" in said
     assert "is not there: tests/x | z" in said
+
+
+def test_a_reworded_text_is_named_once_and_must_be_said(made: Path) -> None:
+    changes = [('match="x"', 'match="y"'), ('int("x")', 'int("y")')]
+    named = "base HEAD\n\n# other words\nsaid 'x' => 'y'\n"
+    (made / "tests/given_up.txt").write_text(named)
+    assert told(made, *changes)[0] == 0
+    code, said = told(made)
+    assert code == 1
+    assert "is not there: said 'y'" in said
+    (made / "tests/given_up.txt").write_text(f"{named}said 'no such' => 'y'\n")
+    assert "nothing needs it any more: said 'no such'" in told(made, *changes)[1]

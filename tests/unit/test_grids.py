@@ -156,20 +156,20 @@ def test_every_shape_has_the_grid_and_the_page_its_curves(tmp_path: Path) -> Non
     shown = seen(files(tmp_path, saturating))
     (panel,) = shown.panels
     value = panel.grid.cells["1", "1"].value
-    cell = f"{value / 1000:.1f} k/s"
+    cell = f"{value / 1000:.1f} kIOPS"
     page, note, line = html(shown), markdown(shown), on_terminal(shown)
     assert f'<td class="n">{cell}</td>' in page
     assert f"| **1** | {cell} | " in note
-    assert re.search(rf"^iodepth 1 +{re.escape(cell)} ", line, re.MULTILINE)
+    assert re.search(rf"^iodepth 1 +{value / 1000:.1f} ", line, re.MULTILINE)
     assert page.count('<figure class="curve">') == 1
     picture = page.partition('<figure class="curve">')[2].partition("</figure>")[0]
-    assert "total IOPS (k/s)" in picture
+    assert "total IOPS (kIOPS)" in picture
     assert "<title" in picture
     assert len(re.findall(r'stroke-width="1\.8"', picture)) == len(JOBS)
     for text in (page, note, line):
         assert "est: iodepth " in text
         assert "Tukey" in text
-        assert "averages over levels between which the effect changes" in " ".join(text.split())
+        assert "the average hides an interaction" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("width", [80, 100, 40])
@@ -189,7 +189,7 @@ def test_repeats_are_shown_as_a_spread(tmp_path: Path, capsys: pytest.CaptureFix
     assert grid["depends"]
     assert {cell["n"] for cell in grid["cells"]} == {3}
     assert all(cell["low"] < cell["value"] < cell["high"] for cell in grid["cells"])
-    assert re.search(r"k/s \([0-9.]+ … [0-9.]+\)", markdown(seen(folder)))
+    assert re.search(r"kIOPS \([0-9.]+ … [0-9.]+\)", markdown(seen(folder)))
 
 
 def test_of_many_grids_some_of_each_workload_are_shown_and_the_others_named(

@@ -129,7 +129,7 @@ def test_what_lies_on_an_unmounted_file_system_is_not_taken_for_what_lies_under_
     host.machine.put(theirs, b"years of work")
     under = host.machine.files[theirs]
     if ours is None:
-        with pytest.raises(OwedError, match=f"nothing is mounted on {EXT4}, where {path} was"):
+        with pytest.raises(OwedError, match=f"{EXT4}, the mount point of {path}, is not mounted"):
             unmake(host, debt)
         assert host.machine.files[theirs] is under
         return
@@ -145,7 +145,7 @@ def test_a_backing_file_on_what_is_not_mounted_is_owed_and_not_taken_for_gone(
     file = f"{tmp_path}/iotrial-t-0.img"
     Path(file).write_text("ours")
     plan = {"target": "t", "file": file, "size": 4, "number": 30999}
-    assert f"nothing is mounted on {tmp_path}" in payer(
+    assert f"{tmp_path}, the mount point of" in payer(
         ResourceUndo("loop", {**plan, "on": tmp_path})
     )
     assert Path(file).exists()
@@ -187,10 +187,10 @@ def test_one_debt_that_cannot_be_paid_keeps_no_other_from_it_and_can_be_given_up
         ResourceUndo("file", {"file": "/var/tmp/last"}),
     ):
         journal.owe_made(debt)
-    with pytest.raises(OwedError, match=r"given up, each\b.*restore --forget") as owed:
+    with pytest.raises(OwedError, match=r"To discard the records\b.*restore --forget") as owed:
         restore(host, journal_folder(host))
     assert len(owed.value.owed) == 1
     assert not {"/var/tmp/first", "/var/tmp/last"} & set(host.machine.files)
     payment = forget(host, journal_folder(host))
-    assert payment.notes == [f"given up: {owed.value.owed[0]}"]
+    assert payment.notes == [f"discarded: {owed.value.owed[0]}"]
     restore(host, journal_folder(host))

@@ -229,7 +229,7 @@ def test_a_device_that_is_another_one_keeps_what_it_has(place: Place) -> None:
     place.fire()
     assert Path(file).read_text() == "new"
     assert "owed: a=old (" in place.report
-    assert "wwid was naa.5, and is naa.6" in place.report
+    assert "wwid was naa.5, is naa.6" in place.report
     Path(wwid).write_text("naa.5\n")
     place.fire()
     assert Path(file).read_text() == "old"
@@ -251,7 +251,7 @@ def test_a_device_that_is_gone_owes_nothing(place: Place) -> None:
     place.fire()
     assert Path(file).read_text() == "new"
     assert not place.journal.exists()
-    assert "nosuch0 is gone" in place.report
+    assert "nosuch0 no longer exists" in place.report
 
 
 def test_after_a_reboot_only_what_outlives_one_is_written(place: Place) -> None:
@@ -294,7 +294,7 @@ def test_a_line_that_makes_no_sense_is_owed_and_the_others_are_paid(place: Place
     place.fire()
     assert Path(file).read_text() == "old"
     assert place.journal.read_bytes() == before
-    assert place.report.count("cannot be read; something may still be owed") == 8
+    assert place.report.count("cannot be read; a setting may be left to restore") == 8
 
 
 # -- what was made -----------------------------------------------------------------------------
@@ -563,7 +563,9 @@ def test_a_journal_cut_at_any_byte_is_paid_as_far_as_it_goes_and_the_rest_is_owe
         place.fire()
         assert Path(file).read_text() == ("new" if cut < known else "o|d"), f"cut at {cut}"
         assert place.journal.exists(), f"cut at {cut}"
-        assert "cut short or altered: more may be owed" in place.report, f"cut at {cut}"
+        assert "truncated or altered: more settings may have to be restored" in place.report, (
+            f"cut at {cut}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -735,7 +737,7 @@ def test_where_no_guard_can_start_nothing_is_begun(
     lock = lock_path(HERE)
     monkeypatch.setenv("PATH", str(lone))
     with (
-        pytest.raises(HostError, match="guard that would restore it does not start"),
+        pytest.raises(HostError, match="guard that would restore it did not start"),
         guarded(HERE, f"{journal_here}/T0.journal", lock, 0.0),
     ):
         pass
@@ -783,6 +785,4 @@ def test_a_report_is_told_once_in_few_words(state: Path) -> None:
         "  owed: c=3 (Invalid argument)",
     )
     assert read_reports(HERE, str(folder)) == ()
-    assert in_words("") == [
-        "the guard restored, and could not write down what: nothing had to be done"
-    ]
+    assert in_words("") == ["the guard restored, and could not write down what: nothing to restore"]

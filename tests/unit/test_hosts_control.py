@@ -85,7 +85,7 @@ def test_what_only_looks_like_one_stays(base: Path) -> None:
 
 def test_where_others_could_replace_it_none_is_made(base: Path) -> None:
     base.chmod(0o777)
-    with pytest.raises(RefusedError, match="others may replace what is in it"):
+    with pytest.raises(RefusedError, match="other users can replace its content"):
         control_folder()
     base.chmod(0o1777)
     os.close(control_folder()[1])

@@ -138,7 +138,7 @@ def test_a_folder_open_to_others_holds_no_lock(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     folder.chmod(0o770)
     with (
-        pytest.raises(RefusedError, match="not a folder of ours alone"),
+        pytest.raises(RefusedError, match="not private to this user"),
         LocalHost().lock(str(folder / "lock")),
     ):
         pass

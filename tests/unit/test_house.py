@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -251,6 +251,93 @@ def test_no_two_files_of_tests_have_one_name() -> None:
     """They are modules without packages: the second of a name cannot be imported."""
     names = Counter(path.name for path in TESTS if path.name.startswith("test_"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+# -- the words of texts for users -----------------------------------------------------------------
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+IMITATED = SOURCE / "iotrial" / "hosts" / "fake"
+"""What other programs say is not ours to word."""
+FEWEST_ROWS = 25
+INNER = {"property", "cache", "contextmanager", "classmethod", "staticmethod"}
+"""Decorators of functions whose docstring no user sees: those of a verb or a check are shown."""
+
+
+def word_list() -> list[str]:
+    """The variants of the left column."""
+    section = text_of(ROOT / "CONTRIBUTING.md").partition("## Words\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (?!not \|)([^|-][^|]*) \| [^|]+ \|$", section, re.MULTILINE)
+    assert len(rows) >= FEWEST_ROWS
+    return [variant for row in rows for variant in row.split(" / ")]
+
+
+@cache
+def dialect() -> re.Pattern[str]:
+    def pattern(variant: str) -> str:
+        words = re.sub(r"\bN\b", r"[\\d.,]+", re.escape(variant))
+        words = words.replace("…", r"(?:\S+\ ){0,2}\S+")
+        return rf"\b{words}" + (r"\b" if variant[-1].isalnum() else "")
+
+    return re.compile("|".join(map(pattern, word_list())), re.IGNORECASE)
+
+
+def said_to_users(path: Path) -> Iterator[str]:
+    """The texts of a module: its strings without docstrings, but those of decorated functions."""
+    tree = ast.parse(text_of(path))
+    hidden: set[int] = set()
+    for node in ast.walk(tree):
+        first = getattr(node, "body", None)
+        if isinstance(node, ast.FunctionDef) and any(map(shown, node.decorator_list)):
+            first = node.body[1:]
+        for each in first if isinstance(first, list) else []:
+            if isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant):
+                hidden.add(id(each.value))
+        if isinstance(node, ast.JoinedStr):
+            hidden |= {id(each) for each in node.values}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values
+            )
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in hidden
+        ):
+            yield node.value
+
+
+def shown(decorator: ast.expr) -> bool:
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func) not in INNER
+
+
+def dialect_of(texts: Iterable[str]) -> list[str]:
+    return [found for text in texts for found in dialect().findall(" ".join(text.split()))]
+
+
+def test_the_strings_of_the_source_keep_to_the_word_list() -> None:
+    modules = [path for path in MODULES if IMITATED not in path.parents]
+    assert those(modules, lambda path: dialect_of(said_to_users(path))) == {}
+
+
+@pytest.mark.parametrize("path", PAGES, ids=short)
+def test_a_page_keeps_to_the_word_list(path: Path) -> None:
+    assert dialect_of([text_of(path)]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "So long after the link to it is lost, the machine puts everything back itself.",
+        "not beaten in read.iops and read.clat.p99 together",
+        "doubt drift (1 trial, which does not count)",
+        "Any net will do",
+        "these trials could tell differences from 9.4 % up",
+        "read 54.1 k/s",
+    ],
+)
+def test_the_word_list_finds_the_former_sentences(text: str) -> None:
+    assert dialect_of([text])
 
 
 # -- no import leads in a circle ------------------------------------------------------------------

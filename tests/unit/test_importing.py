@@ -71,7 +71,7 @@ def test_what_was_tuned_in_2007_is_described_as_one_session_against_one(
     assert found["n"] == 136
     assert percent(found["ratio"]) == pytest.approx(effect, abs=0.01)
     assert (found["low"], found["verdict"]) == (None, "cannot-tell")
-    assert "Nothing is claimed" in answer["recommendation"]
+    assert "No claim" in answer["recommendation"]
 
 
 def test_schedulers_on_the_volumes_are_held_against_each_other_over_sessions(
@@ -215,7 +215,7 @@ def test_one_run_each_gives_ratios_and_no_claim(
     alone = [f for f in answer["findings"] if f["workload"] != "all"]
     assert {f["verdict"] for f in alone} == {"cannot-tell"}
     assert {f["low"] for f in alone} == {None}
-    assert "Nothing is claimed: what was measured in one session" in answer["recommendation"]
+    assert "No claim: one session gives no estimate" in answer["recommendation"]
 
 
 def test_what_sits_at_the_ceiling_of_the_link_cannot_show_a_difference(
@@ -252,7 +252,7 @@ def test_columns_that_are_no_factor_are_named_with_how_to_make_them_one(
         ('"raed.iops"', "map.toml: primary: ", ("no run has the metric", "'read.iops'")),
         ('{ randraed = "read.iops" }', "map.toml: primary.randraed: ", ("workload", "'randread'")),
         ('{ read = "write.iops" }', "map.toml: primary.read: ",
-         ("no run of read has", "There are: read.bw, read.iops")),
+         ("no run of read has", "Known: read.bw, read.iops")),
     ],
 )  # fmt: skip
 def test_a_primary_metric_that_no_run_has_is_an_error_with_the_nearest_name(
@@ -350,7 +350,7 @@ def test_a_choice_of_trials_that_none_fits_is_an_error_that_names_the_contradict
     assert status(["compare", str(redhawk), *none]) == 2
     told = capsys.readouterr().err
     assert "has storage=emc-lvm-8 and os_tuned=true" in told
-    assert "With storage=emc-lvm-8 there are: os_tuned=unknown." in told
+    assert "With storage=emc-lvm-8 the folder has: os_tuned=unknown." in told
     assert status(["compare", str(redhawk), *none[:2], *none[:2], "-q"]) == 0
 
 
@@ -370,7 +370,7 @@ def test_a_report_of_runs_that_nobody_planned_speaks_of_runs_and_pairs(
         assert "Every run" in page
         assert ">repeat</th>" in page
         words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
-        for absent in ("trial", "Settings in force", "No facts were kept", "No command was"):
+        for absent in ("trial", "Settings in force", "No facts recorded", "No command executed"):
             assert absent not in words.replace("iotrial", "")
 
 
@@ -537,7 +537,7 @@ def test_a_folder_that_is_there_is_not_written_into(
     name = table(here, "t.csv", "scheduler,iops", "a,5", "b,6")
     said(capsys, "import", name, "--out", "r")
     assert status(["import", name, "--out", "r"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "exists already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -549,7 +549,7 @@ def test_a_folder_that_is_there_is_not_written_into(
         ("[limits]\nspeed = 5", "limits: there are in_flight and link"),
         ('[baselines]\nscheduler = "z"', "no such level 'z'"),
         ("confidence = 2.0", "confidence"),
-        ("= 5", "no TOML"),
+        ("= 5", "not TOML"),
     ],
 )
 def test_a_map_that_cannot_be_meant_is_refused_with_its_key(
@@ -613,11 +613,11 @@ def test_a_place_that_cannot_be_written_is_named_in_words_of_the_verb(
     said(capsys, "import", name, "--out", "r")
     assert status(["report", "r", "--out", "gone/deep/r.html"]) == 2
     told += capsys.readouterr().err
-    assert "There is no folder gone: make it, or name another place with --out." in told
+    assert "Folder gone does not exist: create it, or name another path with --out." in told
     assert status(["compare", "r", "--junit", "gone/x.xml"]) == 2
     told += capsys.readouterr().err
-    assert "name another place with --junit" in told
-    assert "Settings are as they were" not in told
+    assert "name another path with --junit" in told
+    assert "Settings are restored" not in told
 
 
 def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
@@ -667,7 +667,7 @@ def test_imported_loads_that_are_not_the_same_are_not_compared(
         said(capsys, "import", told, "--out", name)
     answer = said(capsys, "compare", "old", "new")
     assert {f["workload"] for f in answer["findings"]} == {"write"}
-    assert "read is left out: not the same load (iodepth = 4 and 1)" in answer["recommendation"]
+    assert "read is excluded: different load (iodepth = 4 and 1)" in answer["recommendation"]
     assert status(["compare", "old", "new", "--where", "workload=read"]) == 2
     assert "iodepth = 4 and 1" in capsys.readouterr().err
 

@@ -104,7 +104,7 @@ def changed(name: str, old: str, new: str) -> bytes:
     ("old", "new", "message"),
     [
         ("write     3487.26", "write     3587.26", "max is 3487.26 MiB/s"),
-        ("write     3487.26", "write     3487.2x", "is no number"),
+        ("write     3487.26", "write     3487.2x", "is not a number"),
         ("0.001147   0", "0.001147", "columns; a row of IOR has 9 or 11"),
         ("0.001241   1", "0.001241   2", "where 1 is due"),
         ("write        3487.26    3025.65    3245.40", "write 3487.26 3025.65 3345.40", "mean is"),

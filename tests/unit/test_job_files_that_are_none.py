@@ -40,7 +40,7 @@ def test_what_is_no_file_is_not_read(tmp_path: Path, name: str) -> None:
 
 def test_a_fifo_that_nobody_writes_to_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "job.fio")
-    with pytest.raises(StudyError, match=r"job\.fio cannot be read: it is no regular file"):
+    with pytest.raises(StudyError, match=r"job\.fio cannot be read: it is not a regular file"):
         load_study(study(tmp_path))
 
 
@@ -59,7 +59,7 @@ def test_characters_that_cannot_be_shown_are_named_with_their_line(
     tmp_path: Path, more: str
 ) -> None:
     (tmp_path / "job.fio").write_bytes((JOB + more).encode())
-    with pytest.raises(StudyError, match=r"job\.fio: line 4 holds a character") as caught:
+    with pytest.raises(StudyError, match=r"job\.fio: line 4 contains a non-printable") as caught:
         load_study(study(tmp_path))
     assert not set("\0\x1b\x1c\r") & set(str(caught.value))
 

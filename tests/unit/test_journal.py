@@ -105,7 +105,7 @@ def test_the_first_value_of_a_tunable_is_the_one_that_is_owed() -> None:
 def test_an_unreadable_line_elsewhere_is_named_and_the_rest_still_counts(garbage: bytes) -> None:
     data = OPEN + garbage + settings(("queue.scheduler", "none"))
     session = read_session("/j", sealed(data))
-    assert session.damage == ("/j:2: line cannot be read; something may still be owed",)
+    assert session.damage == ("/j:2: line cannot be read; a setting may be left to restore",)
     assert len(session.settings) == 1
 
 
@@ -132,7 +132,7 @@ def test_a_journal_that_is_cut_anywhere_says_so_and_what_is_left_of_it_counts() 
     assert full.damage == ()
     for cut in range(len(data)):
         session = read_session("/j", data[:cut])
-        assert "more may be owed than is known" in session.damage[-1], cut
+        assert "more settings may have to be restored" in session.damage[-1], cut
         assert session.made == full.made[: len(session.made)], cut
         names = [o.setting.tunable for debt in session.settings for o in debt.values]
         there = [o.setting.tunable for debt in full.settings for o in debt.values]
@@ -182,16 +182,16 @@ def test_a_restore_of_a_damaged_journal_does_not_say_that_nothing_is_owed(data: 
     host, journal, _ = whole()
     host.save(journal.path, data)
     for _ in range(2):
-        with pytest.raises(OwedError, match="more may be owed than is known"):
+        with pytest.raises(OwedError, match="more settings may have to be restored"):
             restore(host, FOLDER)
-    assert all(note.startswith("given up: ") for note in forget(host, FOLDER).notes)
+    assert all(note.startswith("discarded: ") for note in forget(host, FOLDER).notes)
     restore(host, FOLDER)
 
 
 def test_a_folder_that_cannot_be_read_is_not_an_empty_one() -> None:
     host, _, _ = whole()
     host.refuse[f"read {FOLDER}"] = errno.EIO
-    with pytest.raises(OwedError, match="what is owed cannot be read"):
+    with pytest.raises(OwedError, match="the list of settings to restore cannot be read"):
         restore(host, FOLDER)
     host.refuse = {f"read {FOLDER}/t.journal": errno.EIO}
     with pytest.raises(OwedError, match="Input/output error"):
@@ -202,7 +202,7 @@ def test_a_folder_that_cannot_be_read_is_not_an_empty_one() -> None:
 def test_what_cannot_be_written_leaves_what_was(code: int) -> None:
     host, journal, data = whole()
     host.refuse[f"{FOLDER}/*"] = code
-    with pytest.raises(RefusedError, match="nothing is changed without it"):
+    with pytest.raises(RefusedError, match="iotrial changes no setting without it"):
         journal.owe_made(ResourceUndo("file", {"file": "/x"}))
     host.refuse.clear()
     assert host.read(journal.path) == data
@@ -215,7 +215,7 @@ def test_what_cannot_be_written_leaves_what_was(code: int) -> None:
 SPOILT = {
     "removed": lambda host, path: host.machine.files.pop(path),
     "emptied": lambda host, path: host.machine.put(path, b""),
-    "cut short": lambda host, path: host.machine.put(path, host.machine.files[path].data[:-9]),
+    "truncated": lambda host, path: host.machine.put(path, host.machine.files[path].data[:-9]),
     "changed by another program": lambda host, path: host.machine.put(path, b"x\n"),
 }
 

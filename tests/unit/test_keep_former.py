@@ -235,5 +235,5 @@ def test_what_is_no_file_or_would_be_in_the_way_is_refused(tmp_path: Path) -> No
         former_file(host, each, ())
     Path(each.path).rmdir()
     Path(f"{each.path}{ASIDE}").symlink_to("nowhere")
-    with pytest.raises(RefusedError, match="what an earlier keep found"):
+    with pytest.raises(RefusedError, match="the former file of an earlier keep"):
         former_file(host, each, ())

@@ -164,7 +164,7 @@ def test_a_format_may_be_chosen_and_an_unknown_one_is_answered_with_all() -> Non
     assert (
         both["/etc/tuned/iotrial-p/tuned.conf"] == both["/etc/tuned/profiles/iotrial-p/tuned.conf"]
     )
-    with pytest.raises(UsageError, match="no format 'sysctl-d'") as raised:
+    with pytest.raises(UsageError, match="unknown format 'sysctl-d'") as raised:
         export(Profile("p", (entry,)), ["sysctl-d"])
     assert "tuned" in str(raised.value.advice)
 
@@ -311,5 +311,5 @@ def test_a_line_that_a_reader_would_split_is_refused() -> None:
         (KeptSetting("multipath.path_selector", " ".join(["x" * 9] * 102)), "multipath"),
         (KeptSetting("sysctl.net.ipv4.ip_local_reserved_ports", ",".join(["1000"] * 60)), "sysctl"),
     ):
-        with pytest.raises(UsageError, match="readers of this format"):
+        with pytest.raises(UsageError, match="the limit of this format"):
             export(Profile("p", (setting,)), (form,))

@@ -79,7 +79,7 @@ def test_a_line_has_what_a_look_wants() -> None:
     said = screen.line(at_work().document(1.1))
     assert said.startswith("1/63  ETA ")
     assert "  block 1  " in said
-    assert "read 4.00 k/s 15.6 MiB/s 500 µs" in said
+    assert "read 4.00 kIOPS 15.6 MiB/s 500 µs" in said
     assert "scheduler=" in said
 
 
@@ -90,7 +90,7 @@ def test_following_exits_as_the_run_did(
     write(here, state="over", exit=code, why="stopped by SIGINT" if code else "", trial=None)
     assert status(["status", ".", "--follow"]) == code
     said = capsys.readouterr()
-    assert said.out.splitlines() == ["1/63  read 4.00 k/s 15.6 MiB/s 500 µs  over"]
+    assert said.out.splitlines() == ["1/63  read 4.00 kIOPS 15.6 MiB/s 500 µs  over"]
     assert ("stopped by SIGINT" in said.err) == bool(code)
 
 
@@ -102,7 +102,7 @@ def test_a_run_that_was_killed_is_told_and_no_good_end(
     assert status(["status", ".", "--follow", "--json"]) == 1
     said = capsys.readouterr()
     assert json.loads(said.out)["live"]["pid"] == gone
-    assert "is gone without having ended" in said.err
+    assert "is gone before its end" in said.err
 
 
 def test_a_run_elsewhere_that_falls_silent_is_gone_too() -> None:
@@ -117,7 +117,7 @@ def test_a_folder_without_a_run_is_told_after_a_while(
 ) -> None:
     monkeypatch.setattr(follow, "AT_FIRST", 0.0)
     assert status(["status", "nowhere", "--follow"]) == 2
-    assert "no run says anything of itself there" in capsys.readouterr().err
+    assert "no live status of a run" in capsys.readouterr().err
     assert status(["status", "--follow"]) == 2
 
 
@@ -134,7 +134,7 @@ def test_a_pretended_run_leaves_its_end_and_follows_from_it(
     assert status(["status", "r", "--follow"]) == 0
     (here / "r" / "live.json").unlink()
     assert status(["status", "r", "--follow"]) == 0
-    assert "Nothing is left to do" in capsys.readouterr().out
+    assert "The study in" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

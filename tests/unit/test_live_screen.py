@@ -102,7 +102,7 @@ def test_a_row_has_what_the_page_has_of_it() -> None:
     for each in ("read", "read bytes", "read lat", "in flight", "busy", "CPU", "waits memory"):
         assert each in head
     assert row(lines, "box1") == [
-        "box1", "lun1", "dm-3", "–", "4.00", "k/s", "0/s", "15.6", "MiB/s", "0", "B/s",
+        "box1", "lun1", "dm-3", "–", "4.00", "kIOPS", "0", "IOPS", "15.6", "MiB/s", "0", "B/s",
         "500", "µs", "4", "90%", "25%", "10%", "10%", "10%",
     ]  # fmt: skip
 
@@ -112,14 +112,14 @@ def test_paths_stand_below_their_device_with_their_share_of_it() -> None:
     of = [line.split() for line in lines]
     places = [at for at, words in enumerate(of) if words[:1] in (["box1"], ["box2"], ["└"])]
     assert [of[at][0] for at in places] == ["box1", "└", "└", "box2", "└", "└"]
-    assert of[places[1]][:6] == ["└", "sdb", "75%", "3.00", "k/s", "0/s"]
-    assert of[places[2]][:6] == ["└", "sdc", "25%", "1.00", "k/s", "0/s"]
+    assert of[places[1]][:7] == ["└", "sdb", "75%", "3.00", "kIOPS", "0", "IOPS"]
+    assert of[places[2]][:7] == ["└", "sdc", "25%", "1.00", "kIOPS", "0", "IOPS"]
 
 
 def test_of_several_rows_the_first_is_all_of_them_together() -> None:
     assert not [line for line in shown(at_work().document(1.1)) if line.startswith("total")]
     total = row(shown(at_work(hosts=2, targets=3).document(1.1)), "total")
-    assert total[:4] == ["total", "–", "24.0", "k/s"]
+    assert total[:4] == ["total", "–", "24.0", "kIOPS"]
     assert "25%" in total
 
 
@@ -144,13 +144,13 @@ def test_a_window_too_low_for_paths_shows_targets_and_a_lower_one_a_row_a_host()
     targets = shown(document, height=68)
     assert not [line for line in targets if "└" in line]
     assert sum(line.startswith("box") for line in targets) == 32
-    assert "64 paths have no room in this window" in "\n".join(targets)
+    assert "64 paths not shown: the window is too small" in "\n".join(targets)
     hosts = shown(document, height=24)
     assert [line.split()[:5] for line in hosts if line.startswith("box")] == [
-        [f"box{number}", "4", "targets", "16.0", "k/s"] for number in range(1, 9)
+        [f"box{number}", "4", "targets", "16.0", "kIOPS"] for number in range(1, 9)
     ]
     few = "\n".join(shown(at_work(hosts=40).document(1.1), height=24))
-    assert "no room in this window for 30 hosts more" in few
+    assert "30 hosts not shown" in few
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 132])
@@ -160,7 +160,7 @@ def test_a_narrow_window_leaves_columns_out_and_shortens_nothing_of_the_rest(wid
     assert len(table) == 8
     assert not [line for line in table if "…" in line]
     assert max(map(cell_len, table)) <= width
-    assert "4.00 k/s" in "".join(table)
+    assert "4.00 kIOPS" in "".join(table)
 
 
 def test_a_run_that_has_sampled_nothing_yet_and_one_without_paths_have_a_screen() -> None:

@@ -63,15 +63,18 @@ def test_a_mount_is_owed_by_each_name_the_kernel_may_give_it() -> None:
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        (Target("d", "device", "FAKE0000", filesystem="ext4"), "does not say so"),
+        (Target("d", "device", "FAKE0000", filesystem="ext4"), "does not permit it"),
         (Target("d", "device", "FAKEFS", destroy="FAKEFS", filesystem="ext4"), "in use"),
         (Target("d", "device", "FAKESYS", destroy="FAKESYS", filesystem="ext4"), "in use"),
-        (Target("d", "directory", EXT4, mount=MountSpec("x", "nfs")), "mounted on .* already"),
+        (Target("d", "directory", EXT4, mount=MountSpec("x", "nfs")), "is already a mount point"),
         (Target("d", "directory", "/var", mount=MountSpec("x", "nfs")), "not empty"),
-        (Target("d", "directory", "/mnt/a", mount=MountSpec("/dev/fake1", "ext4")), "can move"),
+        (
+            Target("d", "directory", "/mnt/a", mount=MountSpec("/dev/fake1", "ext4")),
+            "persistent name",
+        ),
         (
             Target("d", "directory", "/home", create=(("true",),), remove=(("true",),)),
-            "exists already",
+            "can neither create nor remove it",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -95,7 +98,7 @@ def failing(command: str) -> Callable[[FakeHost], Target]:
 
 
 @pytest.mark.parametrize(
-    ("command", "words"), [("false", "could not create"), ("true", "has made no /mnt/made")]
+    ("command", "words"), [("false", "could not create"), ("true", "did not create /mnt/made")]
 )
 def test_a_create_that_makes_nothing_is_told(command: str, words: str) -> None:
     host = FakeHost()

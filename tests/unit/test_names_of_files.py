@@ -36,7 +36,7 @@ def test_what_is_not_there_is_said_to_be(
     (tmp_path / "dangling").symlink_to("nothing")
     assert execute([verb, name]) == 2
     said = capsys.readouterr().err
-    assert f"there is no file {name}" in said or f"{Path(name)} does not exist" in said
+    assert f"file {name} does not exist" in said or f"{Path(name)} does not exist" in said
 
 
 @pytest.mark.parametrize(
@@ -63,4 +63,4 @@ def test_a_lock_in_a_folder_that_somebody_else_may_write_is_not_believed(
     assert execute([verb]) == 3
     said = capsys.readouterr()
     assert "cannot be trusted" in said.err
-    assert "Nothing is owed" not in said.out
+    assert "No setting is left to restore" not in said.out

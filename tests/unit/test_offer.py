@@ -71,7 +71,7 @@ def test_a_key_of_a_group_that_does_not_exist_is_left_out_with_the_nearest_name(
     )
     assert levels(written, "kernel")["tuned"] == {"sysctl.vm.swappiness": "10"}
     (note,) = offer(FakeHost(), written, DISK).notes(written)
-    assert "sysctl.vm.dirty_ratoi is not applicable here and left out" in note
+    assert "sysctl.vm.dirty_ratoi is not applicable here and skipped" in note
     assert "Did you mean dirty_ratio" in note
     assert not list(
         refusals(FakeHost(), with_available(written, offer(FakeHost(), written, DISK)), DISK)
@@ -145,10 +145,10 @@ def test_a_depth_that_no_cell_can_have_is_named_with_limit_place_and_remedy() ->
     none256, none4096, deadline4096 = cells_refused(study(DEPTHS), FakeHost(), DISK)
     assert none256.startswith("cell scheduler=none requests=256: queue.nr_requests: 256 on ")
     assert "its 128 tags (" in none256
-    assert "Write 128 or less, or take a scheduler with it" in none256
+    assert "Use 128 or less, or a scheduler" in none256
     assert none4096.startswith("cell scheduler=none requests=4096: ")
     assert deadline4096.startswith("cell scheduler=mq-deadline requests=4096: ")
-    assert deadline4096.endswith("Write 2048 or less.")
+    assert deadline4096.endswith("Use 2048 or less.")
 
 
 def test_cells_that_are_left_out_are_not_refused() -> None:

@@ -222,7 +222,7 @@ def test_a_level_that_sets_nothing_gives_no_settings() -> None:
 
 def test_a_knob_of_a_device_is_refused_where_the_target_has_none() -> None:
     one = study(SCHEDULER)
-    with pytest.raises(SettingRefused, match="target disk has none"):
+    with pytest.raises(SettingRefused, match="target disk does not have"):
         settings(one, next_trials(one, (), ())[0], below(disk=""))
 
 

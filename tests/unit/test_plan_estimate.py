@@ -172,7 +172,7 @@ def test_a_budget_that_will_not_do_is_told_with_what_it_will_reach() -> None:
 
 
 def test_a_study_whose_levels_are_open_cannot_be_estimated() -> None:
-    with pytest.raises(UsageError, match="not yet asked"):
+    with pytest.raises(UsageError, match="not asked yet"):
         estimate(parse_study(template("scheduler"), "scheduler.toml", lambda _name: ""))
 
 

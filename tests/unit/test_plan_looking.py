@@ -57,7 +57,7 @@ def test_large_effects_end_it_after_few_blocks() -> None:
     assert max(trial.block for trial in planned) <= 5
     found = judge(Results(None, study(), tuple(planned), tuple(done)))  # type: ignore[arg-type]
     assert {f.level: f.verdict for f in found.findings} == {"bfq": "worse", "32": "better"}
-    assert "hold at all looks" in found.method
+    assert "hold simultaneously at all looks" in found.method
 
 
 def test_without_it_all_blocks_are_planned_at_once() -> None:

@@ -107,7 +107,7 @@ def test_the_most_blocks_end_it_undecided_and_that_is_said() -> None:
     assert max(trial.block for trial in planned) == 3
     found = judged(of, planned, done)
     assert not found.races[0].decided
-    assert "cannot tell yet" in found.recommendation
+    assert "not decided yet" in found.recommendation
     assert {f.verdict for f in found.findings} == {"cannot-tell"}
 
 
@@ -316,4 +316,4 @@ def test_what_was_never_measured_is_open_and_nobody_is_best_before_it_was() -> N
     found = judged(of, planned, done)
     assert len({trial.treatment for trial in planned}) < 160
     assert not found.races[0].decided
-    assert "cannot tell yet" in found.recommendation
+    assert "not decided yet" in found.recommendation

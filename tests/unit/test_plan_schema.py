@@ -46,7 +46,7 @@ def test_the_contract_uses_every_key_there_is() -> None:
 def test_what_this_version_does_not_execute_is_refused_and_nothing_is_ignored() -> None:
     with pytest.raises(StudyError) as caught:
         parse_study(CONTRACT.read_text("utf-8"), "contract.toml", lambda _name: "")
-    refused = set(re.findall(r"(\S+): \w+ is not executed by this version", str(caught.value)))
+    refused = set(re.findall(r"(\S+): \w+ is not supported by this version", str(caught.value)))
     assert refused == {"exclude[0].factor"}
 
 

@@ -72,10 +72,10 @@ def test_what_cannot_be_told_apart_is_said() -> None:
     [told] = given_up(study(TWO, HALF))
     assert told.words == (
         "8 of 16 combinations",
-        "depth×size cannot be told from jobs×merges",
-        "depth×jobs cannot be told from size×merges",
-        "depth×merges cannot be told from size×jobs",
-        "interactions of three and more factors are taken to be nothing",
+        "depth×size is aliased with jobs×merges",
+        "depth×jobs is aliased with size×merges",
+        "depth×merges is aliased with size×jobs",
+        "three-factor and higher interactions are assumed negligible",
     )
     assert (told.mixed[0].effect, told.mixed[0].wholly) == (
         ("depth", "size"),
@@ -86,7 +86,7 @@ def test_what_cannot_be_told_apart_is_said() -> None:
 def test_a_fraction_that_needs_all_says_so() -> None:
     [told] = given_up(study(TWO, "[design]\nkind = 'fraction'\n"))
     assert (told.tried, told.combinations) == (16, 16)
-    assert "leaves nothing out" in told.words[0]
+    assert "is the full design" in told.words[0]
 
 
 def test_a_full_factorial_gives_nothing_up() -> None:
@@ -125,16 +125,21 @@ def test_one_at_a_time_is_the_baseline_and_each_level_alone() -> None:
     assert [len(change) for change in changed] == [1] * 6
     assert comparisons(of) == 6
     [told] = given_up(of)
-    assert "no interaction can be seen: depth×size" in told.words[2]
+    assert "interactions not estimable: depth×size" in told.words[2]
     assert len(told.unseen) == 10
 
 
 @pytest.mark.parametrize(
     ("design", "key", "message", "advice"),
     [
-        ("kind = 'full'\nruns = 8", "design.runs", 'it is for kind = "fraction"', "Leave it out"),
-        ("resolution = 3", "design.resolution", 'this is "full"', "Leave it out"),
-        ("kind = 'fraction'\nresolution = 3\nruns = 8", "design.runs", "both said", "one out"),
+        ("kind = 'full'\nruns = 8", "design.runs", 'it is for kind = "fraction"', "Remove it"),
+        ("resolution = 3", "design.resolution", 'not "full"', "Remove it"),
+        (
+            "kind = 'fraction'\nresolution = 3\nruns = 8",
+            "design.runs",
+            "both resolution",
+            "Remove one",
+        ),
         ("kind = 'fraction'\nresolution = 2", "design.resolution", "at least 3", "For example"),
         ("kind = 'fraction'\nruns = 3", "design.runs", "3 treatments cannot", "At least 7"),
         ("kind = 'fraction'\nruns = 99", "design.runs", "only 48 combinations", "fewer"),
@@ -155,7 +160,7 @@ def test_a_fraction_of_one_factor_is_refused() -> None:
     error = refused("[factors.depth]\noption = 'iodepth'\nlevels = [1, 2, 3]\n",
                     "[design]\nkind = 'fraction'\n")  # fmt: skip
     assert error.key == "design.kind"
-    assert "one factor has none" in error.message
+    assert "one factor only" in error.message
 
 
 def test_one_at_a_time_needs_its_baseline() -> None:
@@ -169,7 +174,7 @@ def test_plan_prints_it_for_people_and_for_programs(
     file = tmp_path / "s.toml"
     file.write_text(HEAD + TWO + HALF)
     assert status(["plan", str(file), "--pretend"]) == 0
-    assert "depth×size cannot be told from jobs×merges" in capsys.readouterr().out
+    assert "depth×size is aliased with jobs×merges" in capsys.readouterr().out
     assert status(["plan", str(file), "--pretend", "--json"]) == 0
     [told] = json.loads(capsys.readouterr().out)["given_up"]
     assert (told["treatments"], told["combinations"]) == (8, 16)

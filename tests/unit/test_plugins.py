@@ -124,7 +124,7 @@ def test_a_plugin_that_cannot_be_loaded_is_named_and_the_others_work(folder: Pat
     write(folder, "e_good.py", RULE.format(name="good"))
     with pytest.warns(PluginWarning) as told:
         assert [plugin.name for plugin in plugins.added("lint")] == ["good"]
-    assert [str(each.message).partition("is left out: ")[2] for each in told] == [
+    assert [str(each.message).partition("is ignored: ")[2] for each in told] == [
         "ModuleNotFoundError: No module named 'there_is_no_such_module'",
         "its FORMAT is of type int, not RecordingFormat",
         f"it has none of {', '.join(each.attribute for each in KINDS.values())}",
@@ -182,10 +182,10 @@ def test_an_empty_variable_means_no_folder() -> None:
     ("text", "said"),
     [
         ('RULE = Rule("no fix", "t", "fatal", (), "r", "")', "its severity 'fatal' is not one of"),
-        ('RULE = Rule("no fix", "t", "note", (), "r", "")', "its source says nothing"),
+        ('RULE = Rule("no fix", "t", "note", (), "r", "")', "its source is empty"),
         ('RULE = Rule("No", "t", "note", ("sysctl",), "r", "s")', "its name 'No' is not of the"),
         ('RULE = Rule("no", "t", "note", (), "r", "s")', "it judges no kind of file, and no host"),
-        ('RULE = Rule("no", "t", "note", ("ini",), "r", "s")', "there is no kind 'ini' of file"),
+        ('RULE = Rule("no", "t", "note", ("ini",), "r", "s")', "unknown kind 'ini' of file"),
         (
             'RULE = Rule("no", "t", "note", ("sysctl",), "r", "s", "", lambda a, b: 1 / 0)',
             "it raises ZeroDivisionError in line 2: division by zero",
@@ -207,12 +207,12 @@ def test_a_lint_rule_that_does_not_conform(folder: Path, text: str, said: str) -
     [
         ('Tunable("other.x", "/x", "does", source="s")', "does not begin with mine., its family"),
         ('Tunable("mine.x", "x", "does", source="s")', "it has neither a file (path) nor"),
-        ('Tunable("mine.x", "/x", "does", source="s")', "one value for all devices"),
-        ('Tunable("mine.x", "/{device}", "", source="s")', "its summary says nothing"),
-        ('Tunable("mine.x", "/{device}", "does")', "its source says nothing"),
+        ('Tunable("mine.x", "/x", "does", source="s")', "all devices would share one value"),
+        ('Tunable("mine.x", "/{device}", "", source="s")', "its summary is empty"),
+        ('Tunable("mine.x", "/{device}", "does")', "its source is empty"),
         (
             'Tunable("mine.x", "/{device}", "does", source="s", moves=("queue.nothing",))',
-            "it moves 'queue.nothing', which is the name of no tunable",
+            "it moves 'queue.nothing', which is not the name of a tunable",
         ),
         (
             'Tunable("mine.x", "/{device}", "does", source="s", domain=lambda raw: int(raw))',
@@ -270,9 +270,9 @@ TOOL = """
         (
             "ParsedOutput(())",
             'ParsedOutput((Measurement("read.bw", 1.0, "bytes/s"),))',
-            "gives numbers for",
+            "returns measurements for",
         ),
-        ("for name, _ in workload.options", "for name in ()", "option that does not exist"),
+        ("for name, _ in workload.options", "for name in ()", "accepts an unknown option"),
     ],
 )
 def test_a_tool_that_does_not_conform(folder: Path, now: str, then: str, said: str) -> None:
@@ -365,7 +365,7 @@ def test_a_run_names_the_plugin_that_it_used(installed: Path, tmp_path: Path) ->
     metadata.write_text(metadata.read_text().replace("Version: 1.0", "Version: 1.1"))
     again = iotrial("run", out, "--more-blocks", "1", more=beside, code=2)
     changed = "tools pread was iotrial-example 1.0, is iotrial-example 1.1"
-    assert f"was begun with other plugins: {changed}" in again.stderr
+    assert f"was started with other plugins: {changed}" in again.stderr
 
 
 HOST = """
@@ -423,8 +423,13 @@ def test_a_host_plugin_of_one_file_is_tried_and_runs_a_study(tmp_path: Path) -> 
     origin = facts["plugins"]["hosts boxed"]
     assert re.fullmatch(rf"{re.escape(str(path))} sha256:[0-9a-f]{{12}}", origin)
     assert f"plugin hosts boxed ({origin})" in (out / "report.html").read_text("utf-8")
-    assert "Nothing is owed" in iotrial("status", f"boxed://{state}", more=beside).stdout
-    assert "Nothing is owed" in iotrial("restore", f"boxed://{state}", more=beside).stdout
+    assert (
+        "No setting is left to restore" in iotrial("status", f"boxed://{state}", more=beside).stdout
+    )
+    assert (
+        "No setting is left to restore"
+        in iotrial("restore", f"boxed://{state}", more=beside).stdout
+    )
     write(tmp_path, "study.toml", BOXED.format(state="/nowhere", file="/tmp/file"))
     iotrial("run", study, "--pretend", "--out", tmp_path / "made-up", more=beside)
     (made_up,) = (json.loads(p.read_text()) for p in (tmp_path / "made-up/hosts").glob("*.json"))
@@ -437,10 +442,10 @@ def test_a_host_plugin_of_one_file_is_tried_and_runs_a_study(tmp_path: Path) -> 
     [
         ("boxed://here", "name its folder of state"),
         ("boxd:///x", "no plugin reaches hosts by boxd://"),
-        ("boxed", "'boxed' names no host"),
+        ("boxed", "'boxed' does not name a host"),
         ("ssh://box", "ssh is not said by via"),
         ("fake://", "fake is not said by via"),
-        ("boxed:///x\\u001b[2J", "names no host"),
+        ("boxed:///x\\u001b[2J", "does not name a host"),
     ],
 )
 def test_a_way_that_no_plugin_knows_is_refused_with_its_line(
@@ -473,7 +478,7 @@ def test_a_profile_keeps_how_a_host_is_reached(folder: Path) -> None:
         ('EXAMPLE = "{state}"', "", "it has no EXAMPLE"),
         ('startswith("/")', 'startswith("x")', "EXAMPLE: name its folder of state"),
         ('["env", "-i"', '["env", "-i", "false"', "it raises HostUnreachable: example: cannot"),
-        ('["env", "-i"', '["no-such-program"', "no-such-program is not installed here"),
+        ('["env", "-i"', '["no-such-program"', "no-such-program is not installed on this host"),
         ('["env", "-i"', '["env", "-i", "HOME=/"', ""),
     ],
 )
@@ -495,7 +500,7 @@ def test_two_ways_of_one_name_are_an_error_and_other_hosts_are_reached(
         connector("boxed")
     assert connector("local").name == "local"
     own = {"IOTRIAL_PLUGINS": str(folder), "IOTRIAL_STATE": str(tmp_path / "state")}
-    assert "Nothing is owed" in iotrial("restore", more=own).stdout
+    assert "No setting is left to restore" in iotrial("restore", more=own).stdout
 
 
 class Careless(LocalHost):

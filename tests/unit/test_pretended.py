@@ -169,7 +169,7 @@ def test_pretended_results_are_not_compared_with_real_ones(
     assert here
     code, told = run(capsys, "compare", *pair)
     assert code == 2
-    assert "r holds pretended results and old real ones" in told["error"]["message"]
+    assert "r holds pretended results and old measured ones" in told["error"]["message"]
     run(capsys, "run", "study.toml", "--pretend", "--out", "again")
     assert run(capsys, "compare", "r", "again")[0] == 0
 
@@ -192,10 +192,10 @@ def test_a_folder_is_resumed_only_as_it_began(
 ) -> None:
     code, told = run(capsys, "run", "study.toml", "--pretend", "--out", "old")
     assert code == 2
-    assert "old holds real results, and this run is pretended" in told["error"]["message"]
+    assert "old holds real results, but this run is pretended" in told["error"]["message"]
     code, told = run(capsys, "run", "study.toml", "--out", "r")
     assert code == 2
-    assert "r holds pretended results, and this run is real" in told["error"]["message"]
+    assert "r holds pretended results, but this run is real" in told["error"]["message"]
     real = open_results(here / "old").study
     with pytest.raises(UsageError, match="pretended"):
         check(here / "r", real)

@@ -119,7 +119,7 @@ def test_the_same_responses_have_the_same_findings_whatever_the_prior(earlier: R
         assert found.findings == plain.findings
         assert found.races == plain.races
         assert found.recommendation == plain.recommendation
-        assert "Earlier results (earlier) said what was measured first" in found.method
+        assert "Earlier results (earlier) set the order of measurement" in found.method
     assert "Earlier results" not in plain.method
 
 
@@ -138,7 +138,7 @@ def test_a_wrong_prior_costs_trials_and_no_verdict(earlier: Results) -> None:
 
 
 def test_what_can_order_nothing_is_refused(earlier: Results) -> None:
-    with pytest.raises(UsageError, match="this study is none"):
+    with pytest.raises(UsageError, match="this study is not a race"):
         with_prior(study("full"), earlier)
     other = dataclasses.replace(study(), workloads=(Workload("another", "fio"),))
     with pytest.raises(UsageError, match="shares no workload"):
@@ -165,9 +165,9 @@ def test_a_prior_of_another_target_is_refused_and_one_that_may_be_is_doubted() -
     with pytest.raises(UsageError, match="another target"):
         doubts(facts(path="/mnt/a"), facts(path="/mnt/b"))
     assert doubts(facts(path="/mnt/a"), facts(path="/mnt/a")) == []
-    assert "nothing shows" in doubts(facts(path="/mnt/a"), facts("m2", path="/mnt/a"))[0]
+    assert "no evidence" in doubts(facts(path="/mnt/a"), facts("m2", path="/mnt/a"))[0]
     loop = facts(backing_file="/var/tmp/x")
-    assert "nothing shows" in doubts(loop, loop)[0], "a loop device is made anew"
+    assert "no evidence" in doubts(loop, loop)[0], "a loop device is made anew"
 
 
 # -- on disk ----------------------------------------------------------------------------------

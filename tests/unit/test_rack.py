@@ -146,8 +146,8 @@ def test_a_host_that_comes_back_goes_on_with_its_blocks(tmp_path: Path) -> None:
     outcome = execute(rack, tmp_path / "r", watcher)
     records = outcome.results.records
     (failed,) = [record for record in records if record.state == "failed"]
-    assert failed.error.startswith("b went out of reach")
-    assert "b is back" in watcher.words
+    assert failed.error.startswith("b became unreachable")
+    assert "b is reachable again" in watcher.words
     valid = {
         (r.trial.block, r.trial.host, r.trial.treatment) for r in records if r.state == "valid"
     }
@@ -161,7 +161,7 @@ def test_a_host_that_stays_away_gives_its_blocks_to_the_others_and_its_debt_is_n
 ) -> None:
     rack = Rack()
     watcher = Cutting(rack)
-    with pytest.raises(OwedError, match=r"b: .*not given back by us"):
+    with pytest.raises(OwedError, match=r"b: .*iotrial cannot restore its settings now"):
         execute(rack, tmp_path / "r", watcher)
     results = open_results(tmp_path / "r")
     valid = [r.trial for r in results.records if r.state == "valid"]
@@ -171,7 +171,7 @@ def test_a_host_that_stays_away_gives_its_blocks_to_the_others_and_its_debt_is_n
     assert len([t for t in valid if t.host == "b"]) == 1, "what it measured stays"
     assert not waiting(results.planned, results.records)
     assert is_finished(tmp_path / "r")
-    assert any("blocks go to other hosts" in line for line in watcher.words)
+    assert any("blocks moved to other hosts" in line for line in watcher.words)
     for name in "ac":
         assert rack.settings()[name] == rack.before[name]
 
@@ -193,7 +193,7 @@ def test_a_study_that_has_begun_goes_on_without_a_host_and_one_that_has_not_does
     watcher = Watching()
     execute(rack, tmp_path / "r", watcher)
     assert set(watcher.began_on) == {"a", "b"}
-    assert any("the others go on" in line for line in watcher.words)
+    assert any("the other hosts continue" in line for line in watcher.words)
     done = open_results(tmp_path / "r").records
     assert {r.trial.block for r in done if r.state == "valid"} == {1, 2, 3, 4, 5, 6}
     assert len({r.trial.folder for r in done}) == len(done)
@@ -237,7 +237,7 @@ def test_hosts_of_one_kernel_cannot_set_what_is_the_kernels_against_each_other(
 ) -> None:
     rack = Rack()
     rack.hosts["b"].machine.boot_id = rack.hosts["a"].machine.boot_id
-    with pytest.raises(RefusedError, match=r"a and b are one"):
+    with pytest.raises(RefusedError, match=r"a and b are the same host"):
         execute(rack, tmp_path / "r")
     assert rack.settings() == rack.before
 

@@ -79,7 +79,7 @@ def test_a_report_shows_them_by_treatment(imported: Path, kind: str) -> None:
     text = re.sub(r"[<|][^>|]*?>|\|", " ", page) if kind == "html" else page.replace("|", " ")
     rows = [line.split() for line in text.splitlines() if "file=noop" in line]
     assert rows[0][2:5] == ["read.clat", "2", "2,300"]
-    assert "never an average of percentiles" in page
+    assert "percentiles are never averaged" in page
 
 
 def test_dated_runs_are_drawn_as_runs_without_blocks(
@@ -92,7 +92,7 @@ def test_dated_runs_are_drawn_as_runs_without_blocks(
     assert status(["report", "r"]) == 0
     page = (tmp_path / "r/report.html").read_text()
     page = re.sub(r"<(style|script).*?</\1>", "", page, flags=re.DOTALL).replace("iotrial", "")
-    assert "Every run, in the order it was done" in page
+    assert "Every run, in order of execution" in page
     assert "trial" not in re.sub(r"<[^>]*>", " ", page)
     assert "a new block begins" not in page
 

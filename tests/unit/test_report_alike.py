@@ -39,8 +39,8 @@ def seen(results: Results) -> ReportView:
 
 
 def test_shares_become_a_range() -> None:
-    said = [f"tasks waited for a CPU during {share}% of the load" for share in (27, 98, 31)]
-    assert said_once(said) == ("tasks waited for a CPU during 27 to 98% of the load",)
+    said = [f"tasks stalled for CPU during {share}% of the load" for share in (27, 98, 31)]
+    assert said_once(said) == ("tasks stalled for CPU during 27 to 98% of the load",)
 
 
 def test_each_share_of_a_sentence_has_its_own_range_and_signs_count() -> None:

@@ -130,14 +130,14 @@ def test_callouts_that_follow_one_another_are_one_list_and_groups_are_bodies_of_
     text = Text("said")
     of = Document(
         "t",
-        (Callout("one", (text,)), Callout("two", (text,), "DOES NOT COUNT"), text),
+        (Callout("one", (text,)), Callout("two", (text,), "EXCLUDED"), text),
         (Table((Column("a"),), (("first",), RowGroup("g"), ("second",))),),
     )
     page = html(of)
     assert page.count('<ul class="doubts">') == 1
     assert page.count("<tbody") == 2
     assert page.count('<tbody class="group">') == 1
-    assert "- **two** (does not count): said" in markdown(of)
+    assert "- **two** (excluded): said" in markdown(of)
 
 
 def test_words_are_joined_with_what_stands_between_them() -> None:

@@ -225,5 +225,5 @@ def test_what_there_are_no_numbers_for_is_not_drawn() -> None:
 def test_a_thinned_chart_says_so() -> None:
     thin = dataclasses.replace(series(("a", "b")), measured=5000)
     figure = charts.figures(dataclasses.replace(PART, series=thin), 0.02, "t")[-1]
-    assert figure.title == "40 of 5,000 trials, in the order they were done"
-    assert "40 of 5,000 trials are drawn" in figure.caption
+    assert figure.title == "40 of 5,000 trials, in order of execution"
+    assert "40 of 5,000 trials drawn" in figure.caption

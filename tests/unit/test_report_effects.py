@@ -66,9 +66,7 @@ def test_the_terminal_lists_what_differs_and_what_explains(seen: ReportView) -> 
     assert "3 interactions: 1 differs" in said
     assert "scheduler=bfq × depth=32 +5" in said
     assert "variation explained: size" in said
-    assert (
-        "not beaten in read.iops and read.clat.p99 together: scheduler=bfq depth=32 size=4k" in said
-    )
+    assert "Pareto-optimal for read.iops and read.clat.p99: scheduler=bfq depth=32 size=4k" in said
     assert "the average effect of scheduler=bfq hides opposite effects" in said
 
 
@@ -98,7 +96,7 @@ def test_the_page_draws_them_with_words_for_those_who_do_not_see(seen: ReportVie
     titles = [figure.title for figure in figures]
     assert titles[0] == "Main effects on read IOPS, all on one scale"
     assert titles[1] == "Effect of scheduler at each depth", "the one that differs comes first"
-    assert "What explains the variation of read IOPS" in titles
+    assert "Shares of the variation of read IOPS" in titles
     assert titles[-1] == "read IOPS against read latency clat.p99"
     for figure in figures:
         drawn = ET.fromstring(figure.svg)  # noqa: S314 -- our own

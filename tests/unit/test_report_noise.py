@@ -159,7 +159,7 @@ def test_a_rate_that_still_falls_at_the_end_gets_no_length(tmp_path: Path) -> No
     assert part.trace is not None
     assert not part.trace.settled
     assert part.trace.length is None
-    assert "has not settled" in said(found)
+    assert "is not steady" in said(found)
 
 
 def test_a_latency_gets_a_warmup_and_no_length(tmp_path: Path) -> None:
@@ -188,7 +188,13 @@ def test_trials_that_left_nothing_have_a_floor_and_no_length(tmp_path: Path) -> 
 def test_the_floor_is_said_in_words_that_fit_a_terminal(tmp_path: Path) -> None:
     found = results(tmp_path)
     text = said(found)
-    for words in ("one trial varies by", "it cancels", "rank test", "ramp_time = ", "runtime = "):
+    for words in (
+        "one trial varies by",
+        "blocking removes it",
+        "rank test",
+        "ramp_time = ",
+        "runtime = ",
+    ):
         assert words in text
     assert all(len(line) <= 80 for line in text.splitlines())
     assert answer(noise(found)).startswith("This is the noise floor")

@@ -72,9 +72,9 @@ def test_markdown_and_the_page_have_the_table(seen: ReportView) -> None:
         markdown(seen)
     )
     page = html(seen)
-    assert "How the race went" in page
+    assert "Course of the race" in page
     assert '<th scope="col" class="n">after block</th>' in page
-    assert "could tell from" not in page
+    assert "smallest detectable difference" not in page
 
 
 def test_the_document_tells_every_look(judged: Judged) -> None:
@@ -96,7 +96,7 @@ def test_an_open_race_leads_and_says_what_going_on_would_cost() -> None:
     assert not told["decided"]
     assert told["ahead"]["blocks"] > 0
     assert [row[1] for row in races.rows(story(seen))] == ["leads", "cannot tell"]
-    assert "more blocks at the noise seen so far" in seen.answer
+    assert "more blocks at the observed noise" in seen.answer
 
 
 def test_before_the_first_look_there_is_neither_table_nor_chart() -> None:
@@ -105,7 +105,7 @@ def test_before_the_first_look_there_is_neither_table_nor_chart() -> None:
     assert races.rows(story(seen)) == ()
     assert race_figures(seen.parts[0], seen.margin, "r") == ()
     assert json.dumps(document(judged), allow_nan=False)
-    assert "How the race went" not in html(seen)
+    assert "Course of the race" not in html(seen)
 
 
 def test_the_chart_has_a_panel_a_treatment_and_keeps_the_schema(seen: ReportView) -> None:

@@ -220,6 +220,6 @@ def test_a_study_without_findings_has_every_shape() -> None:
     empty = dataclasses.replace(RESULTS, planned=(), records=(), facts={}, doubts=())
     judged = completed(empty, Comparison("", (), "", ""))
     shown = view(judged)
-    assert said(shown).startswith("There is no answer yet.")
-    assert markdown(shown).startswith("# There is no answer yet.")
+    assert said(shown).startswith("No answer yet.")
+    assert markdown(shown).startswith("# No answer yet.")
     assert document(judged)["findings"] == []

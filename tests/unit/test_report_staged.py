@@ -79,26 +79,26 @@ def test_the_knee_that_is_drawn_is_the_one_that_the_stage_kept() -> None:
 
 def test_where_intervals_are_for_one_look_it_is_said_beside_them() -> None:
     whole, half = seen(), seen(most=70)
-    assert "Intervals of stages 1, 2, 3, 4 are for one look" in whole.method
-    assert "too sure" not in " ".join(row.done for row in whole.stages)
-    assert "intervals before its end are too sure" in half.stages[-1].done
+    assert "Intervals of stages 1, 2, 3, 4 are valid for one look" in whole.method
+    assert "too narrow" not in " ".join(row.done for row in whole.stages)
+    assert "intervals before its end are too narrow" in half.stages[-1].done
     for text in (on_terminal(half), markdown(half), html(half)):
-        assert "intervals before its end are too sure" in " ".join(text.split())
+        assert "intervals before its end are too narrow" in " ".join(text.split())
 
 
 def test_what_is_not_finished_says_so_and_changes_nothing_yet() -> None:
     first = seen(most=50)
-    assert first.answer.startswith("Not finished: stage 1 of 4 is to be done.")
+    assert first.answer.startswith("Not finished: stage 1 of 4 is next.")
     assert {choice.why for choice in first.choices} == {"not decided"}
     nothing = results()
     empty = view(judge(replace(nothing, planned=(), records=())))
     assert "Not finished" in empty.answer
-    assert empty.stages[0].done == "not begun"
+    assert empty.stages[0].done == "not started"
 
 
 def test_the_stages_share_the_confidence_and_the_method_says_so() -> None:
     method = seen().method
-    assert "The 4 stages share the error: each has a confidence of 98.73%" in method
+    assert "The 4 stages share the error rate: each has a confidence of 98.73%" in method
     assert "98.7" in method.split("Stage 1")[1]
 
 

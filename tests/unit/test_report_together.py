@@ -183,13 +183,16 @@ def test_a_factor_of_which_something_was_shown_stands_first_though_it_is_not_the
     judged = judge(results(levels, ["write", "read"], 5, noisy(0.002, 1, effects)))
     whole = together([], [study(replace(seen(), answer=judged.recommendation))])
     lead = next(each for each in whole.leads if each.startswith("Performance"))
-    assert lead.startswith("Performance, study: Any storage will do.")
+    assert lead.startswith(
+        "Performance, study: No difference that matters (±2 %) between storage=local and"
+        " storage=lvm."
+    )
     assert (f" {told}for write nodes=2 is " in lead) == bool(told)
     assert "Same as" not in lead
 
 
 def test_what_a_change_may_cost_stands_first_beside_it() -> None:
-    answer = "Change nodes=1 to 2: for write 2 is 9 % faster. Guardrail not settled: write 2 (p99)."
+    answer = "Change nodes=1 to 2: for write 2 is 9 % faster. Guardrail undecided: write 2 (p99)."
     (_, _, lead) = together([], [study(replace(seen(), answer=answer))]).leads
     assert lead == f"Performance, study: {answer}"
 

@@ -205,7 +205,7 @@ def test_facts_are_flattened_and_sizes_are_for_people() -> None:
 
 def test_a_study_without_any_trial_still_has_a_view() -> None:
     shown = view(completed(*nothing()))
-    assert shown.answer == "There is no answer yet."
+    assert shown.answer == "No answer yet."
     assert shown.started is None
     assert shown.trials == ()
 
@@ -303,6 +303,7 @@ def test_a_guardrail_is_read_from_the_interval(
         (2e9, "bytes/s", (2.0**30, "GiB/s")),
         (500, "bytes", (1.0, "B")),
         (81_000, "1/s", (1e3, "k/s")),
+        (81_000, "IOPS", (1e3, "kIOPS")),
         (0.002, "s", (1e-3, "ms")),
         (4000, "s", (3600.0, "h")),
         (0.4, "fraction", (0.01, "%")),

@@ -81,7 +81,7 @@ def test_another_by_the_same_name_is_left_alone_and_it_is_owed(card: Path, pay: 
     said = pay(card / "books")
     assert (card / "mtu").read_text() == "9000"
     assert left(card) == ["t.journal"]
-    assert "eth9 is another one now" in said
+    assert "eth9 is now another device" in said
     assert "net.mtu=1500 on eth9" in said
 
 
@@ -90,7 +90,7 @@ def test_what_is_gone_owes_nothing(card: Path, pay: Pay) -> None:
     (card / "mtu").unlink()
     said = pay(card / "books")
     assert left(card) == []
-    assert "eth9 is gone, and its settings went with it" in said
+    assert "eth9 no longer exists, and neither do its settings" in said
 
 
 # --- after a reboot, what it does not forget -----------------------------------------------------
@@ -121,7 +121,7 @@ def test_a_disk_with_another_name_after_a_reboot_gets_what_outlives_it() -> None
     said = restore(host, BOOKS)
     assert "[kyber]" in scheduler(host, "fake1")
     assert scheduler(host, "fake0") == others
-    assert any("fake0 is fake1 now" in note for note in said.notes)
+    assert any("fake0 is now fake1" in note for note in said.notes)
     assert host.list(BOOKS) == []
 
 

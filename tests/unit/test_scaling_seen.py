@@ -81,7 +81,7 @@ def steps(of: ReportView) -> dict[str, ScalingLevel]:
 def test_the_step_where_it_bends_says_what_stood_at_its_limit(seen: ReportView) -> None:
     found = steps(seen)
     assert [level for level, step in found.items() if step.bends] == ["4"]
-    assert [o.said for o in found["1"].seen] == ["nothing we sample was at its limit"]
+    assert [o.said for o in found["1"].seen] == ["no sampled resource was at its limit"]
     assert [o.said for o in found["4"].seen] == [
         "the CPU of box3 was 97% busy, 41% in interrupts",
         "sdb carried 71% of the I/O of the 2 paths of box3/lun (even: 50%)",
@@ -102,8 +102,8 @@ def shapes(of: ReportView) -> dict[str, str]:
 def test_every_shape_says_it_and_where_the_load_went(seen: ReportView, shape: str) -> None:
     said = shapes(seen)[shape]
     assert "the CPU of box3 was 97% busy" in said
-    assert "it bends here" in said
-    assert "Where the load went" in said
+    assert ": knee" in said
+    assert "Load distribution" in said
     assert "path sdb (lun)" in said
     assert "71% (50%)" in said
     assert "0.7" in said

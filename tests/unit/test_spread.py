@@ -124,7 +124,7 @@ def test_a_host_by_itself_sees_a_study_of_its_own() -> None:
         (
             HOSTS + REST + '[targets.nas]\ndirectory = "/mnt"\nhosts = "h[1-2]"\n'
             '[factors.where]\ntargets = ["disk", "nas"]\n' + DESIGN,
-            "it is not on h3",
+            "the target is not on h3",
         ),
         (
             HOSTS + REST + '[factors.scale]\ncount = "hosts"\nlevels = [1, 2]\n' + DESIGN,
@@ -132,15 +132,15 @@ def test_a_host_by_itself_sees_a_study_of_its_own() -> None:
         ),
         (
             HOSTS + REST + '[factors.fw]\nmanual = "flash {level}"\nlevels = ["a", "b"]\n' + DESIGN,
-            "nobody can set levels by hand",
+            "manual levels cannot be set",
         ),
         (
             HOSTS + REST + '[factors.host]\noption = "iodepth"\nlevels = [1, 2]\n' + DESIGN,
-            "results name the host of a block so",
+            "results use this name for the host of a block",
         ),
         (
             HOSTS + REST + '[[stage]]\nvary = ["ahead"]\nthen = "best"\n' + DESIGN,
-            "stages follow one another",
+            "blocks_over cannot be combined with stages",
         ),
     ],
 )  # fmt: skip

@@ -122,7 +122,7 @@ def test_a_stage_in_which_everything_failed_keeps_what_it_had() -> None:
     assert set(stood(study, planned, done).values()) == {"unset", "off"}
     said = {kept.why for course in courses(study, planned, done) for kept in course.kept}
     assert not [why for why in said if "the same" in why], said
-    assert "nothing could be compared: no trials gave the number that decides" in said
+    assert "no comparison: no trial has the primary metric" in said
 
 
 def test_screening_sets_aside_what_does_nothing() -> None:
@@ -228,7 +228,7 @@ def test_before_it_begins_the_most_that_it_can_take_is_known() -> None:
     assert len(planned) < len(trials_at_most(study))
     cost = estimate(study)
     assert cost.trials == len(trials_at_most(study))
-    assert "most" in cost.notes[0]
+    assert "upper bounds" in cost.notes[0]
     assert [course.stage.number for course in stages_at_most(study)] == [1, 2, 3, 4]
 
 
@@ -242,18 +242,18 @@ def test_what_only_reads_on_a_target_arms_nothing_there() -> None:
 
 WRONG = [
     ('[[stage]]\nvary = ["rsise"]', "stage[0].vary[0]", "Did you mean 'rsize'?"),
-    ("[[stage]]\nvary = []", "stage[0].vary", "nothing is varied"),
-    ('[[stage]]\nthen = "confirm"', "stage[0].then", "nothing is chosen yet"),
-    ('[[stage]]\nvary = ["maker"]\nthen = "knee"', "stage[0].then", "numbers"),
+    ("[[stage]]\nvary = []", "stage[0].vary", "no factor is varied"),
+    ('[[stage]]\nthen = "confirm"', "stage[0].then", "no earlier stage selects a level"),
+    ('[[stage]]\nvary = ["maker"]\nthen = "knee"', "stage[0].then", "numeric levels"),
     ('[[stage]]\nvary = ["maker"]\nrange = { step = 4 }', "stage[0].range", "with a range"),
     ('[[stage]]\nvary = ["rsize"]\nrange = { to = 1 }', "stage[0].range", "20480 to 98304"),
-    ('[[stage]]\nvary = ["rsize"]\nfix = { rsize = 20480 }', "stage[0].fix.rsize", "held still"),
+    ('[[stage]]\nvary = ["rsize"]\nfix = { rsize = 20480 }', "stage[0].fix.rsize", "and fixed"),
     ('[[stage]]\nvary = ["rsize"]\nfix = { pages = 5 }', "stage[0].fix.pages", "not one of"),
     ('[[stage]]\nvary = ["rsize"]\nfix = { sise = 5 }', "stage[0].fix.sise", "mean 'size'?"),
     ('[[stage]]\nvary = ["rsize"]\nworkloads = ["list"]', "stage[0].workloads[0]", "no 'list'"),
     ('[[stage]]\nvary = ["rsize"]\ntarget = "prod"', "stage[0].target", "no 'prod'"),
-    ('[[stage]]\nvary = ["maker"]\nthen = "screen"', "stage[0].then", "fewer than two"),
-    ('[[stage]]\nvary = ["rsize"]\nthen = "knee"\nkind = "race"', "stage[0].kind", "too little"),
+    ('[[stage]]\nvary = ["maker"]\nthen = "screen"', "stage[0].then", "at least two"),
+    ('[[stage]]\nvary = ["rsize"]\nthen = "knee"\nkind = "race"', "stage[0].kind", "too seldom"),
     ('[[stage]]\nvary = ["rsize"]\nthen = "narow"', "stage[0].then", "narrow"),
     ('[[stage]]\nvary = ["rsize"]\noptions = { list = { x = 1 } }', "stage[0].options.list", "no"),
 ]  # fmt: skip
@@ -272,7 +272,7 @@ def test_a_stage_that_cannot_be_meant_is_told_with_its_key(
 
 def test_a_baseline_that_only_the_host_knows_is_asked_for() -> None:
     head = HEAD.replace('step = 4 }\nbaseline = "unset"', "step = 4 }")
-    with pytest.raises(StudyError, match="must say its baseline"):
+    with pytest.raises(StudyError, match="needs a baseline for each factor"):
         parsed(STAGES, head)
 
 

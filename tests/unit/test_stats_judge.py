@@ -88,7 +88,7 @@ def test_a_trial_without_a_positive_number_shows_in_n(useless: float | None) -> 
     comparison = judge(scripted(100, 80, 200, useless, 300, 255, 90, 75))
     assert [f.n for f in comparison.findings] == [3]
     # None fails the trial; the others are valid trials whose number is of no use.
-    assert ("1 set aside" in comparison.method) is (useless is not None)
+    assert ("1 excluded" in comparison.method) is (useless is not None)
 
 
 def test_the_last_valid_attempt_counts() -> None:
@@ -101,7 +101,7 @@ def test_the_last_valid_attempt_counts() -> None:
     )
     invalid = dataclasses.replace(record(again, 1), state="invalid")
     assert judge(dataclasses.replace(of, records=(*of.records, invalid))) == dataclasses.replace(
-        judge(of), method=judge(of).method.replace("6 trials done", "7 trials done")
+        judge(of), method=judge(of).method.replace("6 trials executed", "7 trials executed")
     )
 
 

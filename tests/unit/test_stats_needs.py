@@ -136,7 +136,7 @@ def test_a_guardrail_needs_what_tells_its_change_from_the_tolerated_one() -> Non
         assert finding.needs is not None
         away = abs(math.log(finding.ratio) - math.log(1.02))
         assert math.log1p(finding.needs.difference) == pytest.approx(away)
-        assert "from what is tolerated would need" in said(finding)
+        assert "beyond the tolerated change needs" in said(finding)
 
 
 def test_it_is_one_phrase_beside_the_verdict_and_one_sentence_of_the_answer() -> None:
@@ -145,18 +145,16 @@ def test_it_is_one_phrase_beside_the_verdict_and_one_sentence_of_the_answer() ->
     needs = finding.needs
     assert needs is not None
     assert shown(finding).startswith("cannot tell: ")
-    assert f"would need {needs.blocks:,} blocks, about" in said(finding)
-    assert f"To tell it would take {needs.blocks:,} blocks in all, about" in (
-        judge(of).recommendation
-    )
+    assert f"needs {needs.blocks:,} blocks, about" in said(finding)
+    assert f"A verdict needs {needs.blocks:,} blocks in all, about" in (judge(of).recommendation)
 
 
 def test_what_is_out_of_reach_is_said_to_be() -> None:
     decide = DecisionRule((("randread", METRIC),), margin=0.03)
     of = results({"scheduler": ("none", "bfq")}, ("randread",), 8, noisy(0.5, 3), decide)
     (finding,) = open_findings(of)
-    assert said(finding) == "3 % or the same would need more than 2,048 blocks"
-    assert "To tell it would take more than 2,048 blocks." in judge(of).recommendation
+    assert said(finding) == "detecting 3 % or showing equivalence needs more than 2,048 blocks"
+    assert "A verdict needs more than 2,048 blocks." in judge(of).recommendation
     (row,) = document(completed(of, judge(of)))["findings"]
     nothing = dict.fromkeys(("blocks", "more_blocks", "seconds"))
     assert row["needs"] == {"difference": pytest.approx(0.03), "same": True, **nothing}
@@ -181,5 +179,5 @@ def test_a_difference_that_somebody_names_has_its_blocks() -> None:
     assert 5 < few < many
     with pytest.raises(UsageError, match="more than 2,048 blocks"):
         blocks_until(of, 1e-5)
-    with pytest.raises(UsageError, match="noise of these results is not known"):
+    with pytest.raises(UsageError, match="noise of these results is unknown"):
         blocks_until(results(SCHEDULER, ("randread",), 1, noisy(SD, 3)), 0.1)

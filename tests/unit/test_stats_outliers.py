@@ -39,7 +39,7 @@ def gaps() -> tuple[BlockLayout, Floats]:
 def test_a_trial_that_was_hit_is_named_with_its_treatment_and_what_it_does_to_the_noise() -> None:
     (doubt,) = outlier_doubts(hit({17: 0.775}))
     assert doubt.check == "outlier"
-    assert "trial 17 (scheduler=none) lies" in doubt.what
+    assert "trial 17 (scheduler=none) is" in doubt.what
     assert "trial 16" not in doubt.what
     assert "The noise of one trial is 4 % with and 0.87 % without it" in doubt.what
     assert not doubt.invalid
@@ -58,8 +58,8 @@ def test_many_are_counted() -> None:
 
 def test_of_a_block_of_two_nobody_can_tell_which() -> None:
     (doubt,) = outlier_doubts(hit({7: 0.8}, blocks=12, factors=PAIR))
-    assert "trial 7 or 8, its only companion in the block," in doubt.what or (
-        "trial 8 or 7, its only companion in the block," in doubt.what
+    assert "trial 7 or 8, the only other trial of the block," in doubt.what or (
+        "trial 8 or 7, the only other trial of the block," in doubt.what
     )
 
 

@@ -51,19 +51,22 @@ def test_workloads_that_disagree_are_not_averaged() -> None:
 def test_all_the_same() -> None:
     text = said(steady({}))
     assert text == (
-        "Any scheduler will do. Same as none within ±2 %: read (all levels); write (all levels)."
+        "No difference that matters (±2 %) between scheduler=none and each of kyber, bfq."
+        " Same as none within ±2 %: read (all levels); write (all levels)."
     )
 
 
 def test_nothing_to_be_told_says_what_could_have_been() -> None:
     text = said(results(SCHEDULER, ["read"], 3, noisy(0.1, 3)))
-    assert text.startswith("Cannot tell: no scheduler was shown to differ from scheduler=none.")
-    assert "these trials could tell differences from " in text
+    assert text.startswith(
+        "Cannot tell: no level of scheduler was shown to differ from scheduler=none."
+    )
+    assert "smallest detectable difference " in text
 
 
 def test_of_hundreds_of_times_nobody_is_told_how_many() -> None:
     text = said(results(SCHEDULER, ["read"], 2, noisy(3.0, 2)))
-    assert "these trials could tell differences from more than 100× (read) up" in text
+    assert "smallest detectable difference more than 100× (read)" in text
 
 
 def test_some_same_and_some_unknown_is_no_reason_to_change() -> None:
@@ -77,7 +80,7 @@ def test_some_same_and_some_unknown_is_no_reason_to_change() -> None:
     )
     text = said(dataclasses.replace(of, records=records))
     assert text.startswith("No reason to change scheduler=none.")
-    assert "Cannot tell for write (all levels)" in text
+    assert "Undecided: write (all levels)" in text
 
 
 def test_one_block_makes_no_claim() -> None:
@@ -92,8 +95,7 @@ def test_no_factor_leaves_only_what_was_measured() -> None:
     comparison = judge(results({}, ["read"], 3, lambda t: 1000.0 * t.block))
     assert comparison.findings == ()
     assert comparison.recommendation == (
-        "Nothing was varied, so there is nothing to recommend. "
-        "read: read.iops 1.82 k/s (n = 3, sd 56 %)."
+        "No factor was varied: no recommendation. read: read.iops 1.82 kIOPS (n = 3, sd 56 %)."
     )
 
 
@@ -119,7 +121,7 @@ def test_no_valid_trial_at_all_is_no_crash() -> None:
     assert comparison.findings == ()
     assert comparison.recommendation.startswith("No claim possible for scheduler")
     empty = dataclasses.replace(results({}, ["read"], 3, lambda _: None), records=())
-    assert judge(empty).recommendation.startswith("Nothing was varied")
+    assert judge(empty).recommendation.startswith("No factor was varied")
 
 
 def test_one_level_leaves_nothing_to_compare() -> None:
@@ -151,13 +153,15 @@ def test_an_unsettled_guardrail_is_said_beside_a_winner() -> None:
     wild = {1: 0.5, 2: 2.0, 3: 1.0, 4: 0.7, 5: 1.6}
     of = with_metric(of, "read.clat.p99", lambda r: wild[r.trial.block] ** (r.trial.number % 2))
     text = said(change(of, guardrails=(("read.clat.p99", 0.1),)))
-    assert "Guardrail not settled: read bfq (read.clat.p99)." in text
+    assert "Guardrail undecided: read bfq (read.clat.p99)." in text
 
 
 def test_each_factor_gets_its_own_sentence_and_its_name() -> None:
     factors = {"scheduler": ("none", "bfq"), "depth": ("1", "32")}
     text = said(results(factors, ["read"], 5, noisy(0.002, 1, {("read", "32"): 5.0})))
-    assert text.startswith("Any scheduler will do. Same as none within ±2 %: read (bfq).")
+    assert text.startswith(
+        "No difference that matters (±2 %) between scheduler=none and scheduler=bfq. Same as none"
+    )
     assert "Change depth=1 to 32: for read depth=32 is 4" in text
 
 
@@ -180,7 +184,7 @@ def test_latency_is_lower_not_faster() -> None:
 def test_the_method_names_every_term() -> None:
     text = judge(results(SCHEDULER, ["a", "b", "c"], 5, noisy(0.05, 1))).method
     for term in (
-        "Randomised complete blocks: n = 5 blocks planned, 60 valid of 60 trials done",
+        "Randomised complete blocks: n = 5 blocks planned, 60 valid of 60 trials executed",
         "a: n = 5 blocks, 20 trials, 12 residual df, noise of one trial",
         "critical value 3.285 (Dunnett, exact)",
         "simultaneous 95 % intervals for the family of all 9 primary comparisons",

@@ -153,7 +153,7 @@ def test_folders_that_share_nothing_are_said_to() -> None:
     other = replace(results(), folder=Path("after"), records=())
     comparison = regress([results()], [other])
     assert comparison.findings == ()
-    assert "nothing can be compared" in comparison.recommendation
+    assert "no comparison is possible" in comparison.recommendation
 
 
 def test_what_the_machine_was_is_held_against_what_it_is() -> None:

@@ -159,7 +159,7 @@ def test_one_session_is_described_however_many_cells_it_has() -> None:
     assert {f.low for f in comparison.findings} == {None}
     assert {f.verdict for f in comparison.findings} == {"cannot-tell"}
     assert "noop +2.9 %" in comparison.recommendation
-    assert "Nothing is claimed" in comparison.recommendation
+    assert "No claim" in comparison.recommendation
     assert "better" not in comparison.recommendation
 
 
@@ -359,7 +359,7 @@ def test_what_intervals_leave_open_is_not_told_workload_by_workload() -> None:
         value = 100 * math.exp(effect * (level == "deadline") + luck.gauss(0, 0.1))
         runs.append(run(len(runs) + 1, level, value, workload=workload, session=day))
     told = judge_recorded(recorded(runs, ("read", "write"))).recommendation
-    assert told.startswith("Nothing can be told from these runs.")
+    assert told.startswith("No comparison is possible with these runs.")
     assert "cannot tell" not in told
 
 

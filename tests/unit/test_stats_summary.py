@@ -100,7 +100,7 @@ def test_a_jump_that_comes_and_goes_is_doubted() -> None:
     of = results(SCHEDULER, ["read"], 6, lambda t: response(t) * (1.3 if t.block % 2 else 1.0))
     [doubt] = drift_doubts(of)
     assert doubt.check == "autocorrelation"
-    assert "neighbouring trials are alike" in doubt.what
+    assert "neighbouring trials are correlated" in doubt.what
 
 
 @pytest.mark.parametrize("blocks", [1, 2])

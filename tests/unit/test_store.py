@@ -110,7 +110,7 @@ def test_another_studys_folder_and_a_folder_with_other_things_are_refused(
         check(store.folder, replace(study, digest="000000000000"))
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match="no results folder"):
+    with pytest.raises(UsageError, match="not a results folder"):
         check(tmp_path / "other", study)
     assert [path.name for path in (tmp_path / "other").iterdir()] == ["thesis.tex"]
 

@@ -123,7 +123,7 @@ def test_sar_s_own_averages_are_ours(name: str) -> None:
     [
         ("sda 10.00", "sda 11.00", "line 7: sda: rareq-sz 4 times 11/s is not 40/s"),
         (" 50.00", "", "line 7: 9 numbers; the header has 10"),
-        (" 50.00", " 5x", "line 7: %util: '5x' is no number"),
+        (" 50.00", " 5x", "line 7: %util: '5x' is not a number"),
         (SECOND, SECOND * 2, "line 8: sda comes twice"),
         (f"{HEAD}{SECOND}", SECOND, "line 6: numbers below no header"),
         (f"{HEAD}{SECOND}", "Device tps kB/s\nsda 1.00 2.00\n", "line 6: other columns"),

@@ -83,10 +83,10 @@ def test_a_person_corrects_the_guess_and_the_rest_stays() -> None:
     ("said", "problem"),
     [
         ('value_kib = "note"', "no column 'value_kib'\n  did you mean 'value_kib_s'"),
-        ('op = "wrkload"', "'wrkload' is no role\n  did you mean 'workload'"),
-        ('op = { metric = "bx" }', "no metric 'bx'"),
+        ('op = "wrkload"', "'wrkload' is not a role\n  did you mean 'workload'"),
+        ('op = { metric = "bx" }', "unknown metric 'bx'"),
         ('op = { metric = "bw", unit = "ms" }', "bw is in bytes/s, 'ms' is not"),
-        ('op = { metric = "bw", unit = "Mb/s" }', "may be bits or bytes"),
+        ('op = { metric = "bw", unit = "Mb/s" }', "is ambiguous (bits or bytes)"),
         ('op = { metrik = "bw" }', "unknown key 'metrik'"),
         ("op = 3", "neither a role nor a table"),
     ],
@@ -284,12 +284,12 @@ def test_guess_takes_a_header_and_rows() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("op,iops\nread,1x\nwrite,2\n", r"line 2, column iops: '1x' is no number"),
+        ("op,iops\nread,1x\nwrite,2\n", r"line 2, column iops: '1x' is not a number"),
         ("op,iops\nread,-1\nwrite,2\n", r"line 2, column iops: '-1' is below zero"),
         ("op,iops\nread,1e999\nwrite,2\n", r"line 2, column iops: '1e999' is beyond"),
         ("op,iops\nread,1\nwrite\n", r"line 3: 1 cells; the header has 2"),
         ("op,iops,iops\nread,1,2\n", r"line 1: two columns are called 'iops'"),
-        ("op,iops\nread,1.2.3\nwrite,2\n", r"line 2, column iops: '1.2.3' is no number"),
+        ("op,iops\nread,1.2.3\nwrite,2\n", r"line 2, column iops: '1.2.3' is not a number"),
         ("op,bs\nread,4k\nwrite,8k\n", r"line 1: no column is a measurement"),
         ("1,2\n3,4\n", "numbers below no header"),
         ("hello\nworld\n", "no table of numbers"),

@@ -111,7 +111,7 @@ def test_a_pivot_that_cannot_be_meant_is_refused(said: str, what: str) -> None:
 
 def test_an_error_names_the_column_of_the_file() -> None:
     said = MAP.format("s", '["noop", "cfq"]')
-    with pytest.raises(FormatError, match="line 3, column cfq: '2x' is no number"):
+    with pytest.raises(FormatError, match="line 3, column cfq: '2x' is not a number"):
         read("threads,noop,cfq\n1,1,2\n2,3,2x\n", said)
 
 

@@ -43,6 +43,6 @@ def test_the_reason_names_folder_and_who() -> None:
         "/1 belongs to user 2000"
     )
     assert meddling(chain((ROOT, 0o777, False)), OURS) == (
-        "/0 may be written by everybody (mode 0777)"
+        "/0 is writable by everybody (mode 0777)"
     )
     assert "the group staff (mode 0775)" in meddling(chain((ROOT, 0o775, False)), OURS)

@@ -63,7 +63,7 @@ def test_a_disk_is_found_by_its_id_without_udev(word: str) -> None:
 
 
 def test_a_kernel_name_is_refused_and_the_lasting_one_offered() -> None:
-    with pytest.raises(TargetRefused, match="can move to another disk") as caught:
+    with pytest.raises(TargetRefused, match="is not a persistent name") as caught:
         ready(FakeHost(), device("fake0"), READS)
     assert 'device = "naa.600fa4e000000000"' in caught.value.advice
 

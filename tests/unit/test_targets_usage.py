@@ -130,7 +130,7 @@ def test_every_member_of_a_mounted_pool_is_used() -> None:
     assert used(host, "sdc") == ()
 
 
-GONE = "and no such node is there any more"
+GONE = "but that node no longer exists"
 
 
 @pytest.mark.parametrize(

@@ -251,7 +251,7 @@ def test_an_array_leads_to_its_members_and_their_controllers(host: Storage) -> N
         "CPUs 0-3",
     )
     assert warnings(found) == (
-        "the PCI link of nvme1 (0000:19:00.0) runs at 16 GT/s x2 and could run at 16 GT/s x4",
+        "the PCI link of nvme1 (0000:19:00.0) runs at 16 GT/s x2, its maximum is 16 GT/s x4",
     )
 
 

@@ -159,7 +159,7 @@ STRANGE = {
     "something beside its data": (something_beside, "not empty"),
     "a link": (a_link, "link"),
     "a link above": (a_link_above, "link"),
-    "a file": (a_file, "no folder"),
+    "a file": (a_file, "no longer a folder"),
     "not below": (changed(below="{below}/iotrial-y"), "not below"),
     "a name that begins alike": (changed(below="{below}/iotrial"), "not below"),
     "the target itself": (changed(tree="{below}"), ""),
@@ -169,8 +169,8 @@ STRANGE = {
     "relative": (changed(tree="iotrial-x"), "plain"),
     "nothing": (changed(tree=""), ""),
     "below nothing": (changed(below=""), "not below"),
-    "no token": (changed(mark=""), "nothing says"),
-    "no mount point": (changed(on=""), "nothing says"),
+    "no token": (changed(mark=""), "kind is unknown"),
+    "no mount point": (changed(on=""), "kind is unknown"),
 }  # fmt: skip
 
 
@@ -194,4 +194,4 @@ def test_what_may_be_somebody_else_s_stays_and_is_owed(
 def test_where_its_file_system_is_not_mounted_it_stays_owed(payer: Payer, target: Path) -> None:
     plan = plan_tree(HERE, f"{target}/iotrial-x", MINE)
     gone = TreePlan(plan.tree, plan.below, f"{target}/no mount point", MINE)
-    assert "nothing is mounted on" in payer(gone)
+    assert "is not mounted" in payer(gone)

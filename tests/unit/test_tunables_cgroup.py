@@ -117,7 +117,7 @@ def test_limits_of_both_versions_are_one_study_too_many() -> None:
 def test_a_group_that_is_there_already_is_somebody_elses() -> None:
     host = FakeHost()
     host.run(["mkdir", V1])
-    with pytest.raises(RefusedError, match="there already"):
+    with pytest.raises(RefusedError, match="exists"):
         tuning.own(host, journal(host), V1_NAMES)
 
 
@@ -133,7 +133,7 @@ def test_a_group_that_cannot_be_made_is_an_error_of_the_host() -> None:
     host = FakeHost()
     known = host.machine.programs
     known["mkdir"] = known["mkdir"]._replace(command=known["rmdir"].command)
-    with pytest.raises(HostError, match="cannot be made"):
+    with pytest.raises(HostError, match="cannot be created"):
         tuning.own(host, journal(host), V1_NAMES)
 
 

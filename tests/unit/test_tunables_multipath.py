@@ -54,7 +54,7 @@ def test_every_row_says_whether_a_daemon_held_it() -> None:
     tried = {"multipath.path_selector", "multipath.no_path_retry"}
     for row in TUNABLES:
         held = "a running 0.9.4 held it" if row.name in tried else "not tried on a running daemon"
-        assert ("held and given back" if row.scope == "map" else held) in row.source
+        assert ("held and restored" if row.scope == "map" else held) in row.source
         assert row.risk
 
 

@@ -128,12 +128,12 @@ def test_an_offload_that_an_older_kernel_has_not_is_not_there(name: str) -> None
         ("pause_rx", PAUSE, "yes", "not one of on, off"),
         ("lro", OFFLOADS, "on", "[fixed]: the driver of this interface cannot change it"),
         ("tso", OFFLOADS, "on", "tx-tcp-segmentation is off only because"),
-        ("tx_tcp_segmentation", OFFLOADS, "off", "could not be given back"),
+        ("tx_tcp_segmentation", OFFLOADS, "off", "could not be restored"),
         ("ntuple", OFFLOADS, "off", "deletes the rules"),
         ("mtu", b"1500\n", "1279", "below 1280"),
         ("qdisc", b"qdisc mq 0: root\n", "htb", "not one of"),
-        ("qdisc", b"qdisc htb 1: root refcnt 9 r2q 10\n", "fq", "attached by somebody"),
-        ("qdisc", b"qdisc fq 8001: root refcnt 2\n", "mq", "attached by somebody"),
+        ("qdisc", b"qdisc htb 1: root refcnt 9 r2q 10\n", "fq", "attached by another process"),
+        ("qdisc", b"qdisc fq 8001: root refcnt 2\n", "mq", "attached by another process"),
     ],
 )
 def test_a_domain_says_why_a_value_is_refused(name: str, raw: bytes, value: str, why: str) -> None:
@@ -163,7 +163,7 @@ def test_a_domain_lets_through_what_can_be_done(name: str, raw: bytes, value: st
 def test_what_is_no_name_of_an_interface_reaches_no_command_and_no_path(name: str) -> None:
     for row in families()["net"]:
         assert row.device_problem(name)
-        with pytest.raises(UsageError, match="names no nic"):
+        with pytest.raises(UsageError, match="is not a nic"):
             row.probe(name)
         with pytest.raises(UsageError):
             row.acts(name, "1")
@@ -236,7 +236,7 @@ def test_an_offload_that_cannot_be_in_force_is_lost_not_believed() -> None:
 
 
 def test_the_number_of_queues_is_no_factor_of_a_trial() -> None:
-    assert "could not be given back" in tunable("net.channels_combined").reload
+    assert "could not be restored" in tunable("net.channels_combined").reload
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def test_a_scheduler_the_kernel_lacks_is_refused_by_name() -> None:
     domain = SCHEDULER.domain(b"[none] mq-deadline kyber bfq \n")
     assert domain.refusal("bfq") == ""
     assert "is not one of none, mq-deadline, kyber, bfq" in domain.refusal("cfq")
-    assert "'deadline' is called 'mq-deadline'" in domain.refusal("deadline")
-    assert "'noop' is called 'none'" in domain.refusal("noop")
+    assert "the name of 'deadline' on this host is 'mq-deadline'" in domain.refusal("deadline")
+    assert "the name of 'noop' on this host is 'none'" in domain.refusal("noop")
 
 
 def test_an_alias_needs_what_it_stands_for() -> None:

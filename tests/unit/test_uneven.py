@@ -104,7 +104,7 @@ def test_rate_times_latency_must_be_what_is_in_flight(iops: float, *, doubted: b
 
 def test_the_law_says_how_many_and_is_not_asked_where_nobody_keeps_a_queue() -> None:
     (what,) = flight(32_000.0, 1e-3, FULL)
-    assert "is 32.0 I/Os in flight, but the load was to keep 64: 50%" in what
+    assert "gives 32.0 I/Os in flight, but the configured depth is 64: 50%" in what
     assert flight(32_000.0, 1e-3, replace(FULL, depth=0)) == []
     assert flight(32_000.0, 1e-3, replace(FULL, direct=False, buffered="direct=0")) == []
     assert flight(50.0, 1e-3, FULL) == []  # 500 I/Os
@@ -177,7 +177,7 @@ def uneven_hosts(of: Results) -> list[Doubt]:
 def test_a_host_that_did_less_than_the_others_is_named() -> None:
     (doubt,) = uneven_hosts(of_hosts(box1=1000.0, box2=310.0, box3=1000.0))
     assert doubt.what == (
-        "reads at hosts=1: box2 did 40% of what the 3 hosts did on average; 1 more like it"
+        "reads at hosts=1: box2 reached 40% of the mean of the 3 hosts; 1 more like it"
     )
     assert not doubt.invalid
 

@@ -91,4 +91,6 @@ def test_what_people_read() -> None:
     assert format_change(0.9997) == "+0.0 %"
     assert [format_change(each) for each in (99.9, 250, 3e7)] == ["+9890.0 %", "×250", "×3e+07"]
     assert format_value(48210, "1/s") == "48.2 k/s"
+    assert format_value(54100, "IOPS") == "54.1 kIOPS"
+    assert format_value(0, "IOPS") == "0 IOPS"
     assert format_value(12, "1/s") == "12.0/s"

@@ -115,7 +115,7 @@ def test_a_run_that_did_not_end_is_a_doubt_and_alone_an_error() -> None:
     ("old", "new", "said"),
     [
         ("25600.00   100.00    4096", "25600.00   100.00", "line 17: 12 numbers; 13 columns"),
-        ("25600.00   100.00", "256O0.00   100.00", "line 17: rate: '256O0.00' is no number"),
+        ("25600.00   100.00", "256O0.00   100.00", "line 17: rate: '256O0.00' is not a number"),
         ("MB/sec   bytes   read", "MB/sec   bytes", "line 8: columns that are not known"),
     ],
 )

@@ -61,22 +61,22 @@ def test_an_address_is_said_with_or_without_a_port(text: str, place: ListenAddre
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("0.0.0.0", "leave listen out"),  # noqa: S104 (is refused)
-        ("0.0.0.0:8765", "leave listen out"),
-        ("::", "leave listen out"),
-        ("[::]:8765", "leave listen out"),
+        ("0.0.0.0", "remove listen"),  # noqa: S104 (is refused)
+        ("0.0.0.0:8765", "remove listen"),
+        ("::", "remove listen"),
+        ("[::]:8765", "remove listen"),
         ("::ffff:0.0.0.0", "write 0.0.0.0"),
-        ("fe80::1", "leave listen out"),
-        ("fe80::1%eth0", "leave listen out"),
-        ("224.0.0.1", "of many hosts"),
-        ("127.0.0.1", "only box itself reaches"),
-        ("[::1]:8765", "only box itself reaches"),
-        ("box7", "is no address"),
-        ("", "is no address"),
-        ("10.0.0.7:", "is no address"),
-        ("10.0.0.7,1", "is no address"),
-        ("10.0.0.7:0", "0 is no port"),
-        ("10.0.0.7:65536", "65536 is no port"),
+        ("fe80::1", "remove listen"),
+        ("fe80::1%eth0", "remove listen"),
+        ("224.0.0.1", "a multicast address"),
+        ("127.0.0.1", "is reachable from box only"),
+        ("[::1]:8765", "is reachable from box only"),
+        ("box7", "is not an IPv4 or IPv6 address"),
+        ("", "is not an IPv4 or IPv6 address"),
+        ("10.0.0.7:", "is not an IPv4 or IPv6 address"),
+        ("10.0.0.7,1", "is not an IPv4 or IPv6 address"),
+        ("10.0.0.7:0", "0 is not a port"),
+        ("10.0.0.7:65536", "65536 is not a port"),
     ],
 )
 def test_an_address_that_is_none_or_too_wide_is_refused_at_its_key(text: str, said: str) -> None:
@@ -87,7 +87,7 @@ def test_an_address_that_is_none_or_too_wide_is_refused_at_its_key(text: str, sa
 
 
 def test_an_address_that_nothing_would_listen_at_is_refused() -> None:
-    with pytest.raises(StudyError, match="nothing listens"):
+    with pytest.raises(StudyError, match="no server to listen"):
         study("10.0.0.7", "plain")
 
 
@@ -119,14 +119,14 @@ def test_the_table_of_the_kernel_tells_who_listens() -> None:
 
 def test_a_port_that_is_held_at_any_address_is_taken() -> None:
     there = [ListeningSocket("0.0.0.0", 8765, 1)]  # noqa: S104 (what another does)
-    assert "port 8765 already, on 0.0.0.0" in ports.taken([ListenAddress("10.0.0.7", 8765)], there)
+    assert "port 8765 on 0.0.0.0" in ports.taken([ListenAddress("10.0.0.7", 8765)], there)
     assert ports.taken([ListenAddress("10.0.0.7", 8766)], there) == ""
 
 
 def test_several_loads_take_the_ports_from_the_named_one_on() -> None:
     found = ports.chosen(ListenAddress("10.0.0.7", 8765), 3, [], "a")
     assert [each.port for each in found] == [8765, 8766, 8767]
-    with pytest.raises(RefusedError, match="not so many"):
+    with pytest.raises(RefusedError, match="more than are available"):
         ports.chosen(ListenAddress("10.0.0.7", 65535), 2, [], "a")
 
 
@@ -137,7 +137,7 @@ def test_a_chosen_port_is_free_and_stays_the_same_while_it_is() -> None:
     assert FIRST <= first.port < FIRST + COUNT
     assert ports.chosen(listen, 1, [ListeningSocket("::", first.port, 1)], "run") == [second]
     full = [ListeningSocket("::", port, 1) for port in range(FIRST, FIRST + COUNT)]
-    with pytest.raises(RefusedError, match="not so many"):
+    with pytest.raises(RefusedError, match="more than are available"):
         ports.chosen(listen, 1, full, "run")
 
 
@@ -189,7 +189,7 @@ def said_of(folder: Path, held: ListenAddress) -> str:
 def test_no_server_is_started_beside_one_that_holds_its_port(
     tmp_path: Path, held: ListenAddress
 ) -> None:
-    assert f"something listens at port {held.port} already" in said_of(tmp_path, held)
+    assert f"port {held.port} on" in said_of(tmp_path, held)
     assert not (tmp_path / "server.stdout").exists()
 
 
@@ -197,5 +197,5 @@ def test_a_port_that_was_taken_in_between_is_no_server_of_ours(
     tmp_path: Path, held: ListenAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ports, "taken", lambda _places, _there: "")
-    assert "not the server of this run alone" in said_of(tmp_path, held)
+    assert "another process listens at" in said_of(tmp_path, held)
     assert (tmp_path / "server.stdout").read_text() == "it was started\n"

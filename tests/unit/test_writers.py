@@ -106,7 +106,7 @@ def test_rules_are_named_by_file_and_line_where_udev_is_at_work() -> None:
 def test_a_drift_names_the_writers_seen() -> None:
     before, after = (Setting("sda", "queue.scheduler", value) for value in ("none", "bfq"))
     (doubt,) = drift((before,), (after,), ["tuned (pid 812)"])
-    assert doubt.what.endswith("; at work then: tuned (pid 812)")
+    assert doubt.what.endswith("; active then: tuned (pid 812)")
     (doubt,) = drift((before,), (after,))
     assert doubt.what.endswith("from none to bfq")
 

@@ -41,7 +41,7 @@ _WORKLOAD = "workload"
 
 def _deviation(_: click.Context, option: click.Parameter, value: float | None) -> float | None:
     if value is not None and not 0 < value < 1:
-        said = f"{value:.0%} is no deviation of sessions; such as 2%"
+        said = f"{value:.0%} is not a standard deviation between sessions; for example 2%"
         raise click.BadParameter(said, param=option)
     return value
 
@@ -49,46 +49,46 @@ def _deviation(_: click.Context, option: click.Parameter, value: float | None) -
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.argument("other", required=False, type=click.Path(path_type=Path))
-@click.option("--factor", metavar="NAME", help="Of one folder: only the findings of this factor.")
-@click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only these trials.")
+@click.option("--factor", metavar="NAME", help="For one folder: only the findings of this factor.")
+@click.option("--where", multiple=True, metavar="FACTOR=LEVEL", help="Only trials with this level.")
 @click.option(
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write JUnit XML there too: what is worse in OTHER fails.",
+    help="Also write JUnit XML to this file; a treatment that is worse in OTHER is a failure.",
 )
 @click.option(
     "--before",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="With OTHER: one more like FOLDER, of another session. Several may be given.",
+    help="With OTHER: another session of FOLDER; repeatable.",
 )
 @click.option(
     "--after",
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="With OTHER: one more like OTHER, of another session.",
+    help="With OTHER: another session of OTHER; repeatable.",
 )
 @click.option(
     "--between",
     type=SHARE,
     callback=_deviation,
     metavar="SHARE",
-    help="With OTHER: how far sessions of this machine are apart (standard deviation, such as 2%).",
+    help="With OTHER: standard deviation between sessions on this host, for example 2%.",
 )
 @click.option(
     "--paired",
     type=click.IntRange(min=2),
     metavar="NUMBER",
-    help="With OTHER: run both studies again, in turn, so many times, and compare those.",
+    help="With OTHER: run both studies again N times in alternation, and compare the new results.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="With --paired: where the new results go; the same again goes on.",
+    help="With --paired: folder of the new results; an existing one is resumed.",
 )
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
@@ -104,12 +104,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     paired: int | None,
     out: Path | None,
 ) -> int:
-    """Judge the trials in FOLDER; with OTHER, say where OTHER is better or worse than FOLDER, and
-    what else differs between the two.
+    """Judge the trials in FOLDER; with OTHER, test whether OTHER is better or worse than FOLDER,
+    and list what else differs between them.
 
-    Two folders are two sessions, and how far sessions are apart is in neither of them: something
-    is claimed with --before and --after (more sessions of each), with --between, or with --paired.
-    The exit code is 1 when anything in OTHER is worse.
+    Two folders are two sessions, which give no estimate of the variation between sessions. For an
+    interval add --before and --after (more sessions of each), --between, or --paired.
+    Exit code 1: at least one treatment in OTHER is worse.
 
     \b
     Example:
@@ -127,20 +127,22 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     if other is None:
         if before or after or between or paired or out:
             raise click.UsageError(
-                "--before, --after, --between, --paired and --out compare two: name OTHER too"
+                "--before, --after, --between, --paired and --out need a second folder, OTHER"
             )
         judged = judge(results)
     else:
         if out and not paired:
-            raise click.UsageError("--out is where --paired puts its results")
+            raise click.UsageError(
+                "--out is the folder of the results of --paired, which is missing"
+            )
         if paired and (before or after or between):
             raise click.UsageError(
-                "--paired measures both again, and takes neither --before, --after nor --between"
+                "--paired measures both folders again; --before, --after and --between do not apply"
             )
         if factor:
             raise click.UsageError(
-                "--factor chooses among the findings of one folder; of two, each treatment is"
-                " held against itself: --where FACTOR=LEVEL chooses among those"
+                "--factor selects findings of one folder; two folders are compared treatment by"
+                " treatment: select with --where FACTOR=LEVEL"
             )
         _different((folder, *before, other, *after))
         first = [_where(open_results(each), where) for each in before]
@@ -183,8 +185,9 @@ def _different(folders: tuple[Path, ...]) -> None:
             if folder.exists() and other.exists() and folder.samefile(other):
                 raise UsageError(
                     f"{other} and {folder} are the same folder",
-                    advice="Name each once: FOLDER, OTHER, more like FOLDER with --before and more"
-                    f" like OTHER with --after; or judge the one: iotrial compare {folder}",
+                    advice="Name each folder once: FOLDER, OTHER, further sessions of FOLDER"
+                    " with --before and of OTHER with --after; or judge one folder:"
+                    f" iotrial compare {folder}",
                 )
 
 
@@ -196,7 +199,7 @@ def _where(results: Results, pairs: tuple[str, ...]) -> Results:
             raise UsageError(
                 f"--where {name}={wanted[name]} and {name}={level} contradict each other:"
                 " no trial has both",
-                advice=f"Leave one out; without both, every level of {name} is compared.",
+                advice=f"Remove one; without both, all levels of {name} are compared.",
             )
     if not wanted:
         return results
@@ -221,7 +224,7 @@ def _nearby(results: Results, wanted: Mapping[str, str]) -> str:
         f"{name}={', '.join(dict.fromkeys(_level(record, name) for record in alike))}"
         for name, _ in others
     ]
-    return f"With {first}={level} there are: {'; '.join(there) if alike else 'none'}."
+    return f"With {first}={level} the folder has: {'; '.join(there) if alike else 'none'}."
 
 
 def _level(record: TrialRecord, name: str) -> str:
@@ -235,7 +238,7 @@ def _pair(results: Results, text: str) -> tuple[str, str]:
     if name == _WORKLOAD and name not in factors:
         known = [workload.name for workload in results.study.workloads]
         if label not in known:
-            raise UsageError(f"--where {text}: no such workload", advice=f"There are: {known}")
+            raise UsageError(f"--where {text}: no such workload", advice=f"The folder has: {known}")
         return name, label
     if name not in factors:
         raise UsageError(
@@ -299,7 +302,7 @@ def compared(sides: _ComparedResults, between: float) -> tuple[Results, Comparis
     if not comparison.findings:
         raise UsageError(
             comparison.recommendation,
-            advice="Compare two executions of the same study, or of studies alike.",
+            advice="Compare two executions of one study, or of studies with treatments in common.",
         )
     told = [*chain.from_iterable(unlike_machines(first, each) for each in every[1:])]
     if not sides.paired:
@@ -327,9 +330,9 @@ def _near(side: tuple[Results, ...]) -> list[Doubt]:
     return [
         Doubt(
             "near-sessions",
-            f"less than six hours lie between {named}{more}: their interval holds for those hours,"
-            " and not for how far days are apart",
-            "Measure sessions on different days, or both sides in turn: --paired",
+            f"{named}{more} are less than six hours apart: the interval excludes the variation"
+            " between days",
+            "Measure sessions on different days, or both sides in alternation: --paired",
         )
     ]
 
@@ -353,8 +356,9 @@ def _no_copies(every: tuple[Results, ...]) -> None:
         if ours and theirs and (ours <= theirs or theirs <= ours):
             copy, whole = (one, other) if ours < theirs else (other, one)
             raise UsageError(
-                f"{copy.folder} holds runs of {whole.folder} and no others: a copy is no session",
-                advice="Leave it out.",
+                f"{copy.folder} holds only runs of {whole.folder}: a copy is not a separate"
+                " session",
+                advice="Remove it from the command.",
             )
 
 
@@ -363,8 +367,8 @@ def _alike(former: Results, latter: Results) -> None:
     if former.pretended != latter.pretended:
         made_up, real = (former, latter) if former.pretended else (latter, former)
         raise UsageError(
-            f"{made_up.folder} holds pretended results and {real.folder} real ones: what differs"
-            " between them means nothing",
+            f"{made_up.folder} holds pretended results and {real.folder} measured ones: they are"
+            " not comparable",
             advice="Compare two real folders; `run` without --pretend makes one.",
         )
 
@@ -405,14 +409,13 @@ def _study(source: Path) -> Study:
     results = open_results(source)
     if results.study.design.kind == "recorded":
         raise UsageError(
-            f"{source} holds imported runs, and only a study can be run again",
-            advice="Make a study of it: iotrial init; or import more sessions, --before and"
-            " --after.",
+            f"{source} holds imported runs, which iotrial cannot run again",
+            advice="Write a study: iotrial init; or import more sessions: --before and --after.",
         )
     if results.study.aa:
         raise UsageError(
-            f"{source} holds an A/A study, which has one treatment under several names",
-            advice="Name the results of the study itself.",
+            f"{source} holds an A/A study, whose arms are one treatment",
+            advice="Name the results of the study.",
         )
     study = written_study(source)
     check_ways((each.name, each.ssh) for each in study.hosts)

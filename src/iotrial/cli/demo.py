@@ -37,18 +37,18 @@ _PLACES = (_HERE, ".", "~")
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="The results folder.  [default: results/DATE-demo; a stopped one is resumed]",
+    help="The results folder.  [default: results/DATE-demo; an unfinished one is resumed]",
 )
 @pretend
 @common
 def command(output: Output, out: Path | None, *, pretend: bool) -> int:
-    """Measure something here, in less than three minutes, and show how iotrial answers.
+    """Run an example study on this host in less than three minutes and show its verdicts.
 
-    As root: whether two settings of a queue matter to scattered reads, on a loop device that
-    iotrial makes and removes. Otherwise: whether two options of the load do, on a file.
+    As root: the effect of two queue settings on random reads, on a loop device that iotrial
+    creates and removes. Otherwise: the effect of two load options, on a file.
 
-    The last screen says what differs, what is the same, what nobody can tell yet and what would
-    tell it, what was done to this machine, and what to type next.
+    The last screen shows the verdicts, the blocks that undecided comparisons need, the
+    settings changed on this host, and the next commands.
 
     \b
     Example:
@@ -59,8 +59,8 @@ def command(output: Output, out: Path | None, *, pretend: bool) -> int:
     folder = out or _begun(Path("results"), study) or new_folder(Path("results"), study)
     if (folder / "plan.jsonl").exists() and not under_way(open_results(folder)):
         raise UsageError(
-            f"{folder} has the results of a study that is over",
-            advice=f"Name another --out. What is there: iotrial compare {folder}",
+            f"{folder} has the results of a finished study",
+            advice=f"Name another --out. To see these results: iotrial compare {folder}",
         )
     output.note(f"{study.question}\nThis takes less than 3 minutes; results in {folder}")
     outcome = execute(output, study, folder, pretend=pretend)
@@ -95,15 +95,15 @@ def _finer(outcome: RunOutcome) -> Iterator[str]:
 
     results = outcome.results
     blocks = blocks_at_margin(results, math.log1p(_FINER))
-    told = f"Nobody can tell yet what is below {share(results.study.decide.margin)}: "
+    told = f"Differences below {share(results.study.decide.margin)} are undecided: "
     if blocks is None:
         return
     if blocks >= LAST:
-        yield f"{told}to tell {share(_FINER)} would need more than {LAST:,} blocks."
+        yield f"{told}detecting {share(_FINER)} needs more than {LAST:,} blocks."
         return
     more = max(1, blocks - max(record.trial.block for record in results.records))
     wait = format_wait(more * seconds_of_a_block(results))
-    yield f"{told}to tell {share(_FINER)} would need {blocks:,} blocks, about {wait} more."
+    yield f"{told}detecting {share(_FINER)} needs {blocks:,} blocks, about {wait} more."
 
 
 def _deeds(outcome: RunOutcome) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _deeds(outcome: RunOutcome) -> Iterator[str]:
         yield f"settings:    {told}"
     for done in outcome.payment.done:
         yield f"afterwards:  {done}"
-    yield from (f"owed now:    {owed}" for owed in outcome.payment.owed or ("nothing",))
+    yield from (f"to restore:  {owed}" for owed in outcome.payment.owed or ("nothing",))
 
 
 def _study(*, pretended: bool) -> Study:
@@ -153,6 +153,6 @@ def _folder() -> Path:
                 os.close(os.open(folder, os.O_RDWR | os.O_TMPFILE | os.O_DIRECT | os.O_CLOEXEC))
                 return folder
     raise UsageError(
-        f"none of {', '.join(_PLACES)} has 1 GiB free on a file system that takes O_DIRECT",
-        advice="Change to a folder on a disk, and call it there; or run it as root.",
+        f"none of {', '.join(_PLACES)} has 1 GiB free on a file system with O_DIRECT support",
+        advice="Run it in a folder on a disk, or run it as root.",
     )

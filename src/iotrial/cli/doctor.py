@@ -18,9 +18,9 @@ from iotrial.report.layout import TextTable
 
 STYLE = {"ok": "green", "warn": "yellow", "bad": "red"}
 ANSWER = {
-    "ok": "Yes: nothing here speaks against measuring.",
-    "warn": "Yes, with care: read the warnings.",
-    "bad": "No, not yet: see what is bad, and its remedy.",
+    "ok": "Yes: no check found a problem.",
+    "warn": "Yes, with warnings.",
+    "bad": "No: fix the failed checks first.",
 }
 
 SHOWN = 20
@@ -34,14 +34,14 @@ SHOWN = 20
     "study",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="STUDY",
-    help="List the hosts that this study may use, its inventory's too, and touch none.",
+    help="List the hosts of this study and of its inventory, without a connection to any.",
 )
 @pretend
 @common
 def command(output: Output, host: str | None, study: Path | None, *, pretend: bool) -> int:
-    """Say whether HOST (or this machine) is fit to be measured on, why not, and what to do.
+    """Check whether HOST (or this host) is fit for measurements, with a remedy for each problem.
 
-    Exits with 1 when something is bad.
+    Exit code 1: a check failed.
 
     \b
     Example:
@@ -72,7 +72,7 @@ def command(output: Output, host: str | None, study: Path | None, *, pretend: bo
             ],
         }
     )
-    output.answer(_table(checks), Text(f"May we measure here? {ANSWER[verdict]}", style="bold"))
+    output.answer(_table(checks), Text(f"Fit for measurements? {ANSWER[verdict]}", style="bold"))
     if devices and not output.json:
         _show(output, devices)
     return 1 if verdict == "bad" else 0
@@ -92,8 +92,8 @@ def _list(output: Output, study: Path) -> int:
     )
     table = TextTable("host", "reached by", header_style="dim")
     for each in found:
-        table.add_row(Text(each.name), Text(each.reached or "it is this machine"))
-    output.answer(table if found else "It names no hosts: it is about this machine.")
+        table.add_row(Text(each.name), Text(each.reached or "this host"))
+    output.answer(table if found else "The study names no hosts; it runs on this host.")
     return 0
 
 
@@ -114,7 +114,7 @@ def _show(output: Output, devices: tuple[Topology, ...]) -> None:
     odd = [f"! {line}" for device in devices for line in warnings(device)]
     lines = [*dict.fromkeys(odd), *(line for device in devices for line in words(device))]
     shown = lines if output.verbose else lines[:SHOWN]
-    output.answer("\nBlock devices and what they are built on:")
+    output.answer("\nBlock devices and their underlying devices:")
     for line in shown:
         output.answer(f"  {line}")
     if len(shown) < len(lines):

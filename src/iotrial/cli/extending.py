@@ -31,21 +31,22 @@ class ExtensionRequest:
     def asked(self, study: Path) -> bool:
         """Whether an extension is asked for.  Raises UsageError for half of the request."""
         if self.more is not None and self.until is not None:
-            raise click.UsageError("--more-blocks and --until are two ways to say one thing")
+            raise click.UsageError("--more-blocks and --until exclude each other")
         if self.until is not None and not self.until > 0:
-            raise click.UsageError("--until 0 asks for no difference; such as --until 5%")
+            raise click.UsageError("--until 0 is not a difference; for example --until 5%")
         asked = self.more is not None or self.until is not None
         if asked and not (study / "plan.jsonl").is_file():
             raise UsageError(
-                f"{study} is no results folder, and only results can be extended",
-                advice="Name the folder that `iotrial run` printed: iotrial run DIR --more-blocks "
-                "N. For a study that has not begun, write [design] blocks.",
+                f"{study} is not a results folder; only results can be extended",
+                advice="Name the folder that `iotrial run` printed: iotrial run DIR"
+                " --more-blocks N. For a study that has not started, set [design]"
+                " blocks.",
             )
         if not asked and study.is_dir():
             raise UsageError(
-                f"{study} is a folder, and no study",
-                advice=f"To go on with what it holds: iotrial run {study}/study.toml --out {study}."
-                f" To add to it: iotrial run {study} --more-blocks N.",
+                f"{study} is a folder, not a study file",
+                advice=f"To resume its study: iotrial run {study}/study.toml --out {study}."
+                f" To extend it: iotrial run {study} --more-blocks N.",
             )
         return asked
 
@@ -60,14 +61,14 @@ def lengthened(output: Output, folder: Path, wish: ExtensionRequest, *, pretend:
     check(folder, replace(results.study, pretended=pretend))
     check_extendable(results)
     if under_way(results):
-        output.note(f"{folder} is not at its end: it goes on to it first, and nothing is added")
+        output.note(f"{folder} is unfinished: its study is resumed, not extended")
         return written_study(folder)
     more = wish.more if wish.more is not None else _until(results, wish.until or 0.0)
     longer = extend(results, more)
     note_extension(folder, longer)
     output.note(f"extended: from {longer.before} blocks to {longer.blocks}")
     if not results.study.design.looked and results.study.design.kind != "race":
-        output.note("from now on its intervals hold at all looks together, and are wider")
+        output.note("its intervals now hold simultaneously at all looks, and are wider")
     return written_study(folder)
 
 
@@ -79,7 +80,7 @@ def _until(results: Results, difference: float) -> int:
     more = blocks - reached(results)
     if more < 1:
         raise UsageError(
-            f"{results.folder} has {reached(results)} blocks, and such a difference takes {blocks}",
-            advice="Ask for a smaller one, or for a number: --more-blocks N.",
+            f"{results.folder} has {reached(results)} blocks; this difference needs {blocks}",
+            advice="Give a smaller difference, or a number of blocks: --more-blocks N.",
         )
     return more

@@ -22,8 +22,8 @@ from iotrial.report.layout import TextTable
 @click.option(
     "--full",
     is_flag=True,
-    help="The form for disks and servers of yours, to be named in it (published studies, nvme); "
-    "without it, the form that runs here in minutes, on loop devices.",
+    help="The full form, for your own disks and servers (published studies, nvme). Default: a"
+    " short form that runs on loop devices in minutes.",
 )
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of study files instead.")
 @common
@@ -38,7 +38,7 @@ def command(  # noqa: PLR0913 (click hands over every option)
 ) -> None:
     """Write a study from TEMPLATE to FILE (or stdout); without TEMPLATE, list the templates.
 
-    Job files that the study needs, and studies that belong to it, are written beside FILE.
+    The job files and further studies that it needs are written to the folder of FILE.
 
     \b
     Example:
@@ -60,8 +60,8 @@ def command(  # noqa: PLR0913 (click hands over every option)
         return
     if published:
         raise UsageError(
-            "--published lists templates, and one is named here",
-            advice=f"Leave one of them out: iotrial init {template}",
+            "--published lists templates and excludes a TEMPLATE",
+            advice=f"Remove one of them: iotrial init {template}",
         )
     form: templates.Form = "full" if full else "small"
     text, beside = templates.template(template, form), templates.beside(template, form)
@@ -75,8 +75,8 @@ def command(  # noqa: PLR0913 (click hands over every option)
         return
     written = _write({file: text, **{file.parent / name: each for name, each in beside.items()}})
     output.document({"template": template, "file": str(file), "written": written})
-    also = f", and {' '.join(written[1:])} beside it" if beside else ""
-    output.answer(f"{file} is written{also}. Look at it, then: iotrial plan {file}")
+    also = f", with {' '.join(written[1:])} in the same folder" if beside else ""
+    output.answer(f"{file} is written{also}. Review it, then: iotrial plan {file}")
 
 
 def _list(output: Output, *, published: bool) -> None:
@@ -119,5 +119,5 @@ def _write(texts: Mapping[Path, str]) -> list[str]:
 
 def _refuse(file: Path) -> None:
     raise UsageError(
-        f"{file} exists and is left alone", advice="Name another file, or remove it."
+        f"{file} exists; it is not overwritten", advice="Name another file, or remove it."
     ) from None

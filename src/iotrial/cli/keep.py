@@ -110,8 +110,8 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
     say_conflicts(output, others)
     if seconds:
         output.answer(
-            f"{host.name} undoes it in {format_wait(seconds)}, unless before that: "
-            f"iotrial keep {profile.name} confirm"
+            f"{host.name} restores its former settings in {format_wait(seconds)}. To keep the"
+            f" new ones: iotrial keep {profile.name} confirm"
         )
     else:
         output.answer(f"kept; undo: iotrial keep {profile.name} undo")
@@ -133,7 +133,7 @@ def settle(output: Output, host: Host, action: str, name: str) -> int:
     output.document({"name": name, "host": host.name, **asdict(payment)})
     for line in (*payment.done, *payment.notes):
         output.answer(Text(line))
-    output.answer(f"{name} is undone")
+    output.answer(f"{name}: former settings restored")
     return 0
 
 
@@ -197,7 +197,11 @@ def found_conflicts(
     return found
 
 
-_WINS = {"ours": "ours wins", "theirs": "theirs wins", "perhaps": "it may win"}
+_WINS = {
+    "ours": "this value has precedence",
+    "theirs": "it overrides this value",
+    "perhaps": "it may override this value",
+}
 
 
 def say_conflicts(output: Output, found: Sequence[SettingConflict], where: str = "") -> None:
@@ -205,10 +209,10 @@ def say_conflicts(output: Output, found: Sequence[SettingConflict], where: str =
     from iotrial.plugins import wing
 
     if wing("iotrial_lint") is None:
-        output.note("other files that set the same were not looked for: iotrial_lint is missing")
+        output.note("no check for other files with the same settings: iotrial_lint is missing")
     for each in found:
         value = f" to {each.value}" if each.value else ""
-        words = f"{each.what}: {each.who} sets it too{value}; {_WINS[each.wins]}. {each.advice}"
+        words = f"{each.what}: also set by {each.who}{value}; {_WINS[each.wins]}. {each.advice}"
         output.answer(Text(where + words))
 
 
@@ -221,10 +225,10 @@ def say_notes(output: Output, files: Sequence[NativeFile]) -> None:
 _SAYS = {
     "kept": "kept",
     "trying": "being tried",
-    "as-before": "as before",
+    "as-before": "former settings restored",
     "lost": "LOST",
     "in-doubt": "IN DOUBT",
-    "owed": "NOT AS BEFORE",
+    "owed": "NOT RESTORED",
 }
 
 
@@ -265,8 +269,8 @@ def put_on_hosts(
         say_conflicts(output, found, f"{host}: ")
     if seconds:
         output.answer(
-            f"Each host undoes it in {format_wait(seconds)}, unless before that the same command"
-            " with `confirm`"
+            f"Each host restores its former settings in {format_wait(seconds)}. To keep the new"
+            " ones: the same command with `confirm`"
         )
     else:
         output.answer("kept on every host; undo: the same command with `undo`")
@@ -432,21 +436,28 @@ _RANGE = re.compile(r"\[[0-9][0-9,-]*\]")
     "findings",
     multiple=True,
     metavar="FACTOR=LEVEL",
-    help="Keep this level, whatever was found.  [default: what the findings carry]",
+    help="Keep this level regardless of the findings.  [default: the recommended level]",
 )
 @click.option(
-    "--name", metavar="NAME", help="What it is called on the host.  [default: the study's name]"
+    "--name",
+    metavar="NAME",
+    help="Name of the kept settings on the host.  [default: the study's name]",
 )
 @click.option(
     "--on",
     "hosts",
     multiple=True,
     metavar="HOST",
-    help="As ssh takes it, or one of the profile's hosts; box[1-4] for several."
-    "  [default: the profile's hosts, or this machine]",
+    help="An ssh destination or a host of the profile; box[1-4] for several.  [default: the"
+    " profile's hosts, or this host]",
 )
 @click.option(
-    "--for", "time", default="60s", show_default=True, metavar="TIME", help="How long to try."
+    "--for",
+    "time",
+    default="60s",
+    show_default=True,
+    metavar="TIME",
+    help="Duration of the trial period.",
 )
 @click.option("--as", "formats", multiple=True, metavar="FORMAT", help="Only these native files.")
 @click.option(
@@ -470,16 +481,16 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     *,
     pretend: bool,
 ) -> int:
-    """Keep what won: WHAT is a results folder, a PROFILE.toml, or the name of what is kept.
+    """Keep recommended settings: WHAT is a results folder, a PROFILE.toml, or a NAME that is kept.
 
     \b
-    show     what would be kept, in which files, and what must be known
-    try      apply it; the host undoes it by itself unless it is confirmed in time
-    apply    files and values in force, all of them or none
-    confirm  keep what is being tried
-    verify   what is no longer as it was kept; exits with 1 then
-    undo     everything as it was before, bit for bit
-    export   native files; for a fleet apply.sh, undo.sh and an Ansible role
+    show     list the settings, the files and the notes
+    try      apply; unless confirmed in time, the host restores its former settings
+    apply    put all files and values in force, or none
+    confirm  keep the settings under trial
+    verify   list the settings that changed since; exit code 1 if any
+    undo     restore the former files and values, bit for bit
+    export   write native files; for a fleet apply.sh, undo.sh and an Ansible role
 
     \b
     Example:
@@ -507,7 +518,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         _show(output, profile, given)
         words = shlex.join([what, *_said(findings, name, hosts), "try", "--for", "5m"])
         start = "iotrial" if any(place.way for place in given) else "sudo IOTRIAL"
-        output.note(f"Nothing is changed yet. To try it: {start} keep {words}")
+        output.note(f"No setting changed yet. To apply for a trial period: {start} keep {words}")
     elif action == "export":
         _export(output, profile, given, out)
     else:
@@ -527,9 +538,9 @@ def _seconds(text: str) -> float:
     try:
         seconds = parse_seconds(text)
     except ValueError as error:
-        raise UsageError(f"--for: {error}", advice="Such as --for 5m") from None
+        raise UsageError(f"--for: {error}", advice="For example --for 5m") from None
     if seconds < 1:
-        raise UsageError(f"--for {text}: less than a second", advice="Such as --for 5m")
+        raise UsageError(f"--for {text}: less than a second", advice="For example --for 5m")
     return seconds
 
 
@@ -573,7 +584,7 @@ def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[StudyHost, ..
     if not on:
         return hosts or (HERE,)
     if not all(on):
-        raise UsageError("--on names no host", advice="Such as --on root@box7")
+        raise UsageError("--on does not name a host", advice="For example --on root@box7")
     names = [name for each in on for name in (_ranged(each) if _RANGE.search(each) else (each,))]
     known = {place.name: place for place in hosts}
     if all(name in known for name in names):
@@ -581,7 +592,7 @@ def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[StudyHost, ..
     if len(hosts) > 1:
         other = next(name for name in names if name not in known)
         raise UsageError(
-            f"--on {other}: the profile has no such host", advice=f"It has: {', '.join(known)}"
+            f"--on {other}: the profile has no such host", advice=f"Its hosts: {', '.join(known)}"
         )
     return tuple(place_of(name) for name in dict.fromkeys(names))
 
@@ -590,7 +601,7 @@ def _ranged(text: str) -> tuple[str, ...]:
     try:
         return expanded(text)
     except ValueError as error:
-        raise UsageError(f"--on: {error}", advice="Such as --on root@box[1-4]") from None
+        raise UsageError(f"--on: {error}", advice="For example --on root@box[1-4]") from None
 
 
 def _shares(profile: Profile, places: tuple[StudyHost, ...]) -> dict[StudyHost, Profile]:
@@ -606,8 +617,8 @@ def _put(
 ) -> None:
     if pretend and seconds:
         raise UsageError(
-            "a made-up machine ends with this command: there is nothing to confirm or undo later",
-            advice="Leave --pretend out, or see what apply --pretend does.",
+            "a simulated host exists only during this command: confirm and undo do not apply",
+            advice="Remove --pretend, or use apply --pretend.",
         )
     with Interruption() as stop, _opened(tuple(given), pretend=pretend) as pool:
         pool.check()
@@ -660,7 +671,7 @@ def _show(output: Output, profile: Profile, given: Mapping[StudyHost, Given]) ->
 
 def _say_apart(output: Output, profile: Profile) -> None:
     for each in profile.apart:
-        output.answer(Text(f"not kept, the study's own commands make it: {each}"))
+        output.answer(Text(f"not kept, created by commands of the study: {each}"))
 
 
 def _show_share(output: Output, share: Profile, exported: NativeExport) -> None:
@@ -680,7 +691,7 @@ def _show_share(output: Output, share: Profile, exported: NativeExport) -> None:
 
 def _say_left(output: Output, exported: NativeExport) -> None:
     for entry in exported.left:
-        output.answer(Text(f"no native file holds {entry}"))
+        output.answer(Text(f"not representable in a native file: {entry}"))
 
 
 def _document(profile: Profile, given: Mapping[StudyHost, Given]) -> dict[str, object]:

@@ -24,14 +24,17 @@ from iotrial.tunables import TunableFamily, every_family, tunable
 @click.option(
     "--measure-moves",
     is_flag=True,
-    help="Measure, on a loop device made for it, what a write to each queue knob moves. Root.",
+    help=(
+        "Measure which queue settings a write to each queue setting changes, on a loop device."
+        " Needs root."
+    ),
 )
 @pretend
 @common
 def command(
     output: Output, name: str | None, device: str | None, *, measure_moves: bool, pretend: bool
 ) -> None:
-    """List the tunables by family, or one family, or say everything about one tunable: NAME.
+    """List the tunables by family, those of one family, or all facts about one tunable, NAME.
 
     \b
     Example:
@@ -116,7 +119,7 @@ def _absent(knob: Tunable, device: str | None, *, pretend: bool) -> str:
 
 def _about(knob: Tunable, values: dict[str, tuple[str, str]], absent: str) -> dict[str, str]:
     now, taken = values.get(knob.name, ("", ""))
-    here = {"in force": now, "taken here": taken, "not here": absent}
+    here = {"in force": now, "accepted here": taken, "not here": absent}
     named = {"name": knob.name, "does": knob.summary, **about(knob)}
     return named | {title: words for title, words in here.items() if words}
 
@@ -157,7 +160,7 @@ def _moves(output: Output, *, pretend: bool) -> None:
             ]
         }
     )
-    table = TextTable("a write to", "moves here", "declared", header_style="bold")
+    table = TextTable("a write to", "also changes here", "declared", header_style="bold")
     for name, moved in found.items():
         table.add_row(name, ", ".join(moved) or "–", ", ".join(declared[name]) or "–")
     output.answer(table)

@@ -52,8 +52,8 @@ def file_or_host(word: str | None) -> Iterator[None]:
         if word is None or "@" in word or _UNKNOWN not in error.message:
             raise
         raise UsageError(
-            f"there is neither a file or folder nor a host {word}",
-            advice="Look at its name; a host is one that ssh knows.",
+            f"{word} is neither a file, nor a folder, nor a host known to ssh",
+            advice="Check the spelling; ssh must know the host.",
         ) from error
 
 

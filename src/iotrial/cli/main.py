@@ -22,49 +22,49 @@ GROUPS = (
     (
         "Try it",
         (
-            ("demo", "measure something in three minutes"),
-            ("init", "a study to edit, from a template"),
+            ("demo", "run an example study in three minutes"),
+            ("init", "write a study from a template"),
         ),
     ),
     (
         "Measure",
         (
-            ("plan", "what a run would do here"),
+            ("plan", "show what a run would do"),
             ("run", "execute a study, or resume it"),
-            ("saturate", "find the load a disk bears"),
+            ("saturate", "find the load of highest throughput"),
         ),
     ),
     (
         "Look",
         (
-            ("status", "how far a run is"),
-            ("compare", "verdicts of one folder, or two"),
-            ("report", "a page, a table, an export"),
-            ("import", "results that other tools left"),
+            ("status", "show progress, or settings to restore"),
+            ("compare", "judge one folder, or compare two"),
+            ("report", "write a report page or an export"),
+            ("import", "import results of other tools"),
         ),
     ),
     (
         "Keep and restore",
         (
-            ("keep", "make the winner permanent, or undo it"),
-            ("restore", "give back what is owed"),
+            ("keep", "make settings permanent, or undo"),
+            ("restore", "restore settings that a killed run changed"),
         ),
     ),
     (
         "Check",
         (
-            ("doctor", "is this machine fit to measure?"),
-            ("knobs", "the settings that can be varied"),
-            ("lint", "settings that cannot work"),
-            ("check", "functional tests of storage"),
+            ("doctor", "check fitness of a host for measurements"),
+            ("knobs", "list the settings that can be varied"),
+            ("lint", "find settings that cannot work"),
+            ("check", "run functional tests of storage"),
         ),
     ),
     (
         "Set up",
         (
-            ("vmlab", "virtual machines with disks"),
-            ("plugins", "what was added to iotrial"),
-            ("completion", "complete words in your shell"),
+            ("vmlab", "create virtual machines with disks"),
+            ("plugins", "list the plugins"),
+            ("completion", "print a shell completion script"),
         ),
     ),
 )
@@ -139,7 +139,7 @@ def _loaded(name: str) -> click.Command:
     if module is None:
         raise UsageError(
             f"the verb {name} is not installed: the package {WINGS[name]} is missing",
-            advice="Install iotrial whole: its wheel brings every verb.",
+            advice="Install the complete iotrial wheel, which has every verb.",
         )
     command: click.Command = module.command
     _tell(command)
@@ -164,17 +164,17 @@ def _nearest(name: str) -> str:
 
 _BELOW = """
 Example
-  sudo IOTRIAL demo                   see what it does
-  iotrial init scheduler study.toml   a study to edit
-  iotrial plan study.toml             what would be done; changes nothing
-  sudo IOTRIAL run study.toml         do it; run it again to resume
+  sudo IOTRIAL demo                   run an example study
+  iotrial init scheduler study.toml   write a study to edit
+  iotrial plan study.toml             show what a run would do; changes nothing
+  sudo IOTRIAL run study.toml         run it; run it again to resume
 
-  iotrial VERB --help                 what a verb does, with an example
+  iotrial VERB --help                 help of a verb, with an example
   iotrial --version                   the version
 
-Exit codes: 0 done, 1 negative answer, 2 usage or study wrong, 3 refused for
-safety, 4 settings still owed, 5 trials failed, 6 host unreachable, 75 locked,
-130 interrupted.
+Exit codes: 0 success, 1 negative result, 2 error in usage or study, 3 refused
+for safety, 4 settings not restored, 5 trials failed, 6 host unreachable,
+75 locked, 130 interrupted.
 """
 
 
@@ -250,15 +250,15 @@ _ACTING = ("demo", "run", "saturate", "restore", "check")
 def _remedy(error: OSError, arguments: list[str]) -> str:
     acting = arguments[:1] in ([verb] for verb in _ACTING)
     if error.errno == errno.ENOSPC and arguments[:1] == ["check"]:
-        return "Make room, then go on by --resume with its results folder: results are kept."
+        return "Free space, then resume with --resume and its results folder: results are kept."
     if error.errno == errno.ENOSPC:
         kept = ": committed trials are kept" if acting else ""
-        return f"Make room, then run the same command again{kept}."
+        return f"Free space, then run the same command again{kept}."
     if error.errno in (errno.EACCES, errno.EPERM):
-        return f"Look at the owner and mode of the file, or do it as root: {as_root()} …"
+        return f"Check the owner and mode of the file, or run it as root: {as_root()} …"
     if not acting:
-        return "Nothing was changed on any machine."
-    return "Settings are as they were; `iotrial status` says if anything is owed."
+        return "No host was changed."
+    return "Settings are restored; `iotrial status` lists any that are not."
 
 
 def describe() -> dict[str, Any]:

@@ -264,8 +264,8 @@ def common(verb: Callable[..., Any]) -> Callable[..., Any]:
     """The options every verb has; the verb is called with an :class:`Output` first."""
 
     @click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
-    @click.option("-q", "--quiet", is_flag=True, help="Only answers and errors.")
-    @click.option("-v", "--verbose", is_flag=True, help="Say more.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print only results and errors.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print more detail.")
     @functools.wraps(verb)
     def wrapped(*args: Any, as_json: bool, quiet: bool, verbose: bool, **kwargs: Any) -> Any:  # noqa: ANN401
         Output.pending = None
@@ -280,17 +280,19 @@ def common(verb: Callable[..., Any]) -> Callable[..., Any]:
 pretend = click.option(
     "--pretend",
     is_flag=True,
-    help="Act on a made-up machine inside iotrial: nothing here is touched.",
+    help="Run on a simulated host inside iotrial; this host is not changed.",
 )
 
 
-_OWNER = "Look at the owner and mode of {folder}, or name another place with {option}."
+_OWNER = "Check the owner and mode of {folder}, or name another path with {option}."
 _ADVICE = {
-    errno.ENOENT: "There is no folder {folder}: make it, or name another place with {option}.",
+    errno.ENOENT: (
+        "Folder {folder} does not exist: create it, or name another path with {option}."
+    ),
     errno.EACCES: _OWNER,
     errno.EPERM: _OWNER,
 }
-_ELSE = "Name another place with {option}."
+_ELSE = "Name another path with {option}."
 _PLACES = (*_ADVICE, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 
 
@@ -337,7 +339,9 @@ def _is_stream(path: Path) -> bool:
     except OSError:
         return False
     if stat.S_ISBLK(mode):
-        raise UsageError(f"{path} is a disk, and no place for a report", advice="Name a file.")
+        raise UsageError(
+            f"{path} is a disk; iotrial does not write a report to it", advice="Name a file."
+        )
     return lent or stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 

@@ -129,7 +129,7 @@ def chosen(
             spread = parse_fraction(noise)
         except ValueError as error:
             raise click.BadParameter(
-                f"{error}; nor is it a results folder", param_hint="--noise"
+                f"{error}; it is not a results folder either", param_hint="--noise"
             ) from error
         return _alike(study, spread)
     if noise is not None:
@@ -146,7 +146,7 @@ def _alike(study: Study, spread: float) -> NoiseEstimate:
 def _from(study: Study, folder: Path, option: str) -> NoiseEstimate:
     results = open_results(folder)
     if results.pretended and not study.pretended:
-        raise click.BadParameter("holds pretended results, no measurement", param_hint=option)
+        raise click.BadParameter("holds pretended results, not measurements", param_hint=option)
     known = _spreads(results)
     if not known:
         raise click.BadParameter("has no repeated trials", param_hint=option)
@@ -176,7 +176,7 @@ def _noise(study: Study, results: Results, known: dict[str, float]) -> NoiseEsti
     kind = "A/A study" if results.study.aa else "results"
     source = f"{kind} {results.folder}, {format_wait(age)} old"
     if missing := [w.name for w in study.workloads if w.name not in known]:
-        source += f"; {', '.join(missing)} not measured there, the largest taken"
+        source += f"; {', '.join(missing)} not measured there: the largest noise is assumed"
     return NoiseEstimate(
         {w.name: known.get(w.name, most) for w in study.workloads}, source, results.folder, age
     )
@@ -259,9 +259,9 @@ def _costs(course: StageProgress) -> Estimate | None:
 SHOWN = 12
 
 _CACHES = {
-    "drop": "before each load: all caches are dropped, and the target looked for in them",
-    "remount": "before each load: the file system is mounted anew, and looked for in the cache",
-    "direct": "the load goes past the page cache",
+    "drop": "before each load: all caches are dropped, and checked for data of the target",
+    "remount": "before each load: the file system is remounted, and the cache checked for its data",
+    "direct": "the load bypasses the page cache",
 }
 
 
@@ -270,23 +270,23 @@ _CACHES = {
 @click.option(
     "--noise",
     metavar="SHARE|FOLDER",
-    help="Assume this spread of one trial, such as 5%, or what the A/A study in FOLDER measured."
-    "  [default: the newest A/A study of these targets and workloads below results/]",
+    help="Assumed standard deviation of one trial, for example 5%, or FOLDER of an A/A study. "
+    " [default: the newest A/A study of these targets and workloads below results/]",
 )
 @click.option(
     "--pilot",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Take the spread from this results folder instead.",
+    help="Take the standard deviation from this results folder.",
 )
 @pretend
 @common
 def command(
     output: Output, study: Path, noise: str | None, pilot: Path | None, *, pretend: bool
 ) -> int:
-    """Say what STUDY would do here: trials, order, settings, commands, time, bytes, resolution.
+    """Show what STUDY would do here: trials, order, settings, commands, time, bytes, resolution.
 
-    Only reads. Exits with 2 when this kernel refuses a level.
+    Changes nothing. Exit code 2: this kernel does not accept a level.
 
     \b
     Example:
@@ -312,9 +312,9 @@ def command(
         _tell(output, seen, costs, spread)
     if seen.refused:
         raise StudyError(
-            "\n  ".join(["this kernel refuses part of the study:", *seen.refused]),
+            "\n  ".join(["this kernel does not accept part of the study:", *seen.refused]),
             file=str(study),
-            advice="Leave these levels out, or name the cells under [[exclude]].",
+            advice="Remove these levels, or name the cells under [[exclude]].",
         )
     return 0
 
@@ -398,7 +398,9 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: NoiseEstimate) 
     _commands(output, seen.study)
     _order(output, seen)
     if open_ended(seen.study):
-        output.answer("These are the first blocks; what is in the next is decided after each.")
+        output.answer(
+            "These are the first blocks; each further block is decided after the one before."
+        )
     for note in (*seen.notes, *costs.notes):
         output.answer(f"note: {note}")
 
@@ -425,7 +427,7 @@ def _treatments(output: Output, seen: Outline) -> None:
     for treatment, settings in shown:
         levels = list(levels_of(seen.study, treatment))
         options = [f"--{name}={value}" for f, level in levels for name, value in f.options(level)]
-        what = ", ".join([*together(settings, known), *options]) or "nothing is set"
+        what = ", ".join([*together(settings, known), *options]) or "no setting"
         output.answer(f"treatment {treatment_text(treatment)}: {what}")
     if len(shown) < len(seen.settings):
         output.answer(f"… {len(seen.settings) - len(shown)} more treatments (-v shows all)")
@@ -475,7 +477,7 @@ def _beside(seen: Outline, costs: Estimate, name: str) -> Iterator[str]:
             if each.chore.each == "study":
                 when = f"once, {side} all its trials"
             amount = f", {format_bytes(each.written)}" if 0 < each.written < math.inf else ""
-            amount = ", as much as it takes" if math.isinf(each.written) else amount
+            amount = ", size unknown" if math.isinf(each.written) else amount
             lasts = f", about {format_wait(each.seconds)}" if each.seconds else ""
             yield f"{when}: {each.chore.words}{amount}{lasts}"
     for argv in workload.evidence:
@@ -499,10 +501,10 @@ def _written(costs: Estimate) -> str:
 
 def _resolution(name: str, difference: float, noise: float) -> str:
     if not math.isfinite(difference):
-        return f"{name}: no difference can be told (see the notes)"
+        return f"{name}: no difference is detectable (see the notes)"
     return (
-        f"{name}: tells differences of {difference * 100:.1f} % and more, if one trial varies by"
-        f" {noise * 100:.1f} %"
+        f"{name}: smallest detectable difference {difference * 100:.1f} %, at a noise of"
+        f" {noise * 100:.1f} % per trial"
     )
 
 
@@ -523,9 +525,9 @@ def _raced(study: Study, each: RaceExpectation, noise: float) -> str:
         for block in (each.worse, each.same)
     )
     return (
-        f"{each.workload}: if one trial varies by {noise * 100:.1f} %, what is "
-        f"{2 * study.decide.margin * 100:g} % worse is likely to be dropped after block {worse}, "
-        f"and equals to be called the same after block {same}"
+        f"{each.workload}: at a noise of {noise * 100:.1f} % per trial, a treatment"
+        f" {2 * study.decide.margin * 100:g} % worse is expected to be dropped after block"
+        f" {worse}, an equal one to be found the same after block {same}"
     )
 
 

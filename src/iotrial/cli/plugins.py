@@ -12,11 +12,11 @@ from iotrial.report.layout import TextTable
 
 
 @click.group(invoke_without_command=True, subcommand_metavar="[try FILE]")
-@click.option("--all", "every", is_flag=True, help="Also list the plugins that iotrial brings.")
+@click.option("--all", "every", is_flag=True, help="Also list the built-in plugins.")
 @common
 @click.pass_context
 def command(context: click.Context, output: Output, *, every: bool) -> None:
-    """List the plugins that packages and your own folder add, and how many iotrial brings.
+    """List the plugins of installed packages and of your own folder, and count the built-in ones.
 
     A plugin adds a tunable, a load tool, a lint rule or another kind. Put its file into
     ~/.config/iotrial/plugins (IOTRIAL_PLUGINS names another folder).
@@ -53,7 +53,7 @@ def command(context: click.Context, output: Output, *, every: bool) -> None:
         table.add_row(plugin.kind.name, plugin.name, str(plugin.origin))
     if shown:
         output.answer(table)
-    kinds = TextTable("kind", "entry points", "iotrial brings", "added", "", header_style="bold")
+    kinds = TextTable("kind", "entry points", "built in", "added", "", header_style="bold")
     for kind in KINDS.values():
         mine = [plugin.origin.kind == "built-in" for plugin in found if plugin.kind is kind]
         added = str(mine.count(False) or "–")
@@ -65,8 +65,8 @@ def command(context: click.Context, output: Output, *, every: bool) -> None:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @common
 def try_(output: Output, file: Path) -> int:
-    """Import FILE and hold each plugin in it to what its kind must do. No load is executed and
-    nothing on this machine changes. Exit code 1: something does not conform.
+    """Import FILE and run the conformance checks of each plugin in it. No load is executed and
+    this host is not changed. Exit code 1: a plugin does not conform.
 
     \b
     Example:

@@ -90,7 +90,7 @@ class ProgressDisplay:
         self._pace = self._pace.planned(pending, most)
         if first or not self._open_ended:
             what = f"at most {most}" if self._open_ended else f"{pending}"
-            self._output.note(f"{what} trials to do; results in {results}")
+            self._output.note(f"{what} trials; results in {results}")
         self._draw("")
 
     @property
@@ -146,7 +146,7 @@ class ProgressDisplay:
         value = record.value(name)
         if value is None:
             return "no value"
-        unit = self._metrics.unit(name)
+        unit = self._metrics.display_unit(name)
         key = (record.trial.workload, treatment_text(record.trial.treatment))
         last = self._last.get(key)
         self._last[key] = value

@@ -50,13 +50,13 @@ _KINDS = {f".{end}": kind for kind, end in _ENDS.items() if kind not in _NAMES}
     "kind",
     type=click.Choice([*_ENDS, *_FIGURES]),
     metavar="KIND",
-    help=f"What to write: {', '.join([*_ENDS, *_FIGURES])}.  [default: as --out ends, or html]",
+    help=f"Format: {', '.join([*_ENDS, *_FIGURES])}.  [default: from the suffix of --out, or html]",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Where to; - is stdout.  [default: FOLDER/report.KIND; junit: .xml; findings:"
+    help="Output file; - is stdout.  [default: FOLDER/report.KIND; junit: .xml; findings:"
     " findings.csv; svg, png: the folder figures; of several folders: together.KIND in the first]",
 )
 @click.option(
@@ -73,13 +73,13 @@ def command(
     *,
     redact: bool,
 ) -> None:
-    """Write the report of FOLDER: one page that works offline and from an e-mail.
+    """Write the report of FOLDER: one self-contained page.
 
     csv and parquet are the table of all trials, findings the table of verdicts (csv writes it too,
     as findings.csv beside the trials); xlsx is a workbook with grids and charts; junit is for a CI
     server; svg and png write each figure as a file.  Several folders, of studies and of checks,
-    become one report: environment and packages, functional and stress tests, performance, and what
-    all of it does not show.
+    become one report: environment and packages, functional and stress tests, performance, and
+    limits of the results.
 
     \b
     Example:
@@ -174,7 +174,7 @@ def _figures(
     place = out or results.folder / "figures"
     if place.exists() and not place.is_dir():
         raise UsageError(
-            f"{place} is no folder, and figures are several files",
+            f"{place} is not a folder, and figures are several files",
             advice="Name a folder with --out.",
         )
     with writing(place, "--out"):
@@ -209,9 +209,9 @@ def _report_folders(
     """Write one report of all folders, and the page of each that it leads to."""
     if kind not in report.shapes:
         raise UsageError(
-            f"{kind} is of one study, and these are several folders, or checks",
-            advice=f"Together they are written as {', '.join(report.shapes)}; a session of checks"
-            " has report.xml (JUnit) and report.tap in its folder.",
+            f"{kind} is a format for one study; the arguments are several folders, or checks",
+            advice=f"Formats for several folders: {', '.join(report.shapes)}; a session of"
+            " checks has report.xml (JUnit) and report.tap in its folder.",
         )
     place = out or folders[0] / f"{report.name}.{report.shapes[kind]}"
     base = Path.cwd() if str(place) == "-" else place.absolute().parent
@@ -232,8 +232,8 @@ def _to_stdout(output: Output, kind: str, content: str | bytes) -> None:
         output.text(content)
         return
     if sys.stdout.isatty():
-        advice = "Name a file with --out, or send it down a pipe."
-        raise UsageError(f"{kind} is not for a terminal", advice=advice)
+        advice = "Name a file with --out, or write to a pipe."
+        raise UsageError(f"{kind} cannot be written to a terminal", advice=advice)
     click.echo(content, nl=False)
 
 

@@ -20,14 +20,17 @@ from iotrial.hosts.places import journal_folder, unseen
     "--forget",
     "forgotten",
     is_flag=True,
-    help="Afterwards give up what cannot be restored, naming each value. It stays as it is.",
+    help=(
+        "Afterwards discard the records of settings that cannot be restored, listing each"
+        " value; they stay as they are."
+    ),
 )
 @pretend
 @common
 def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool) -> None:
-    """Give back every setting that a killed run left changed, end its load, remove what it made.
+    """Restore every setting that a killed run left changed, end its load, remove what it created.
 
-    Every run begins with this; it may be done at any time and as often as wanted.
+    Every run begins with this. It is safe to repeat.
 
     \b
     Example:
@@ -59,4 +62,4 @@ def _say(output: Output, payment: RestoreReport, told: Sequence[str]) -> None:
     for line in payment.notes:
         output.answer(line)
     if not payment.done and not payment.notes:
-        output.answer("Nothing is owed.")
+        output.answer("No setting is left to restore.")

@@ -60,8 +60,8 @@ def announce(live: LiveStatus) -> list[str]:
         )
     else:
         lines.append(
-            "  whoever sees the network can read this address and the page: it is not encrypted."
-            " Leave ADDR out and go through ssh -L where that matters."
+            "  the connection is not encrypted: others on the network can read this address and"
+            " the page. For privacy omit ADDR and use ssh -L."
         )
     return lines
 
@@ -84,7 +84,7 @@ ARMS = 2
     "--aa",
     "noise",
     is_flag=True,
-    help="An A/A study instead: the baseline against itself, to measure the noise.",
+    help="Run an A/A study: the baseline against itself, to measure the noise.",
 )
 @click.option(
     "--arms",
@@ -92,17 +92,20 @@ ARMS = 2
     default=ARMS,
     show_default=True,
     metavar="NUMBER",
-    help="Identical arms, with --aa.",
+    help="With --aa: number of identical arms.",
 )
 @click.option(
-    "--blocks", type=int, metavar="NUMBER", help="Blocks, with --aa.  [default: the study's own]"
+    "--blocks",
+    type=int,
+    metavar="NUMBER",
+    help="With --aa: number of blocks.  [default: that of the study]",
 )
 @click.option(
     "--prior",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Earlier results of the same target: a race of many treatments measures first what did "
-    "best there. They decide nothing.",
+    help="Earlier results of the same target: a race of many treatments measures the best of"
+    " them first. They do not enter the decision.",
 )
 @click.option(
     "--more-blocks",
@@ -114,12 +117,12 @@ ARMS = 2
     "--until",
     type=SHARE,
     metavar="SHARE",
-    help="STUDY is a results folder: extend it by as many blocks as tell such a difference (5%).",
+    help="STUDY is a results folder: extend it until this difference is detectable (5%).",
 )
 @click.option(
     "--live",
     metavar="[ADDR:PORT]",
-    help="Serve a page that shows the run.  [default: this machine alone, a free port]",
+    help="Serve a page that shows the run.  [default: this host alone, a free port]",
 )
 @pretend
 @common
@@ -137,16 +140,16 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     more_blocks: int | None,
     until: float | None,
 ) -> int:
-    """Execute STUDY: change settings, measure, put everything back, decide.
+    """Execute STUDY: change settings, measure, restore settings, decide.
 
-    Run it again to resume: committed trials are kept, and what is owed from a run that was killed
-    is given back first.
+    Run it again to resume: committed trials are kept, and settings that a killed run left changed
+    are restored first.
 
-    With --aa it measures the noise floor: how much trials of one treatment vary within a block,
-    between blocks and over time, what can be told in how long, and how long a trial should be.
+    With --aa it measures the noise floor: the variation of trials of one treatment within a block,
+    between blocks and over time, the detectable differences by duration, and the trial length.
 
     With --more-blocks or --until STUDY is a results folder, and its study is extended: intervals
-    hold at all looks together from then on.
+    then hold simultaneously at all looks.
 
     \b
     Example:
@@ -161,7 +164,9 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     wish = ExtensionRequest(more_blocks, until)
     if wish.asked(study):
         if out or prior or noise or blocks is not None or arms != ARMS:
-            raise click.UsageError("--more-blocks and --until take --live and --pretend only")
+            raise click.UsageError(
+                "--more-blocks and --until can be combined with --live and --pretend only"
+            )
         loaded = lengthened(output, study, wish, pretend=pretend)
         outcome = execute(output, loaded, study, address=address, pretend=pretend)
         return conclude(output, outcome.results, outcome)
@@ -169,12 +174,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     if noise:
         loaded = as_aa(loaded, arms, blocks or 0)
     elif blocks is not None or arms != ARMS:
-        raise click.UsageError("--arms and --blocks are those of an A/A study: add --aa")
+        raise click.UsageError("--arms and --blocks are options of an A/A study: add --aa")
     folder = out or folder_of(Path("results"), loaded)
     if prior is not None:
         loaded = _ordered(output, loaded, prior, folder)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
-        output.note(f"nothing is left to do in {folder}; for a new execution name another --out")
+        output.note(f"the study in {folder} is complete; for a new execution name another --out")
         check(folder, loaded)
         return conclude(output, open_results(folder), None)
     outcome = execute(output, loaded, folder, address=address, pretend=pretend)
@@ -184,15 +189,13 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
     """The study with what the earlier results say of it; a study that has begun keeps its own."""
     if (folder / "plan.jsonl").exists():
-        output.note(f"{folder} has begun, and goes on in its own order: --prior is left aside")
+        output.note(f"{folder} is resumed in its own order: --prior is ignored")
         return study
     from iotrial.plan.race import MOST_IN_BLOCK
 
     ordered = with_prior(study, open_results(prior))
     if all(len(study.treatments(each.name)) <= MOST_IN_BLOCK for each in study.workloads):
-        output.note(
-            f"--prior changes nothing: a block holds all of up to {MOST_IN_BLOCK} treatments"
-        )
+        output.note(f"--prior has no effect: a block holds all treatments, up to {MOST_IN_BLOCK}")
     return ordered
 
 

@@ -86,19 +86,21 @@ def _loads(results: Results, record: TrialRecord) -> dict[str, dict[str, Sequenc
 def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequence[str]]) -> str:
     best = found.best
     assert best is not None  # noqa: S101 (for the type checker: asked before)
-    value = format_value(best.rate, metric(found.metric).unit)
+    value = format_value(best.rate, metric(found.metric).display_unit)
     heading = [
-        f"The most {found.metric} that iotrial saturate found: {treatment_text(best.treatment)}.",
-        f"It reached {value} in {best.trials} short trials.",
-        "Runtime and ramp are longer here.  Look at filename before you run it.",
+        f"Highest {found.metric} found by iotrial saturate: {treatment_text(best.treatment)}.",
+        f"Measured: {value} in {best.trials} short trials.",
+        "Runtime and ramp are longer here.  Check filename before you run it.",
     ]
     if results.pretended:
         heading.insert(0, PRETENDED)
     if host:
-        heading.append(f"This is the part of {host}: start the files of all hosts together,")
+        heading.append(
+            f"This is the part of {host}: start the files of all hosts at the same time,"
+        )
         heading.append(f"each on its host: ssh {host} fio - < {NAME}-{host}.fio")
     if found.metric.startswith("write"):
-        heading.append("IT WRITES: what is there now is lost.")
+        heading.append("IT WRITES: existing data is lost.")
     path = results.folder / f"{NAME}{'-' if host else ''}{host}.fio"
     instead = _LONGER | (_APART if len(loads) > 1 else {})
     write_text(path, job_of(loads, heading, instead))
@@ -121,13 +123,13 @@ _DURATION, _SIZE, _SHARE = map(
     type=click.Choice(["iops", "bandwidth"]),
     default="iops",
     show_default=True,
-    help="What to look for the most of.",
+    help="Metric to maximise.",
 )
 @click.option(
     "--p99",
     type=_DURATION,
     metavar="TIME",
-    help="The 99th percentile of latency allowed, such as 2ms.",
+    help="Upper limit of the 99th percentile of latency, for example 2ms.",
 )
 @click.option(
     "--rw", metavar="PATTERN", help="fio's rw.  [default: randread; read with --for bandwidth]"
@@ -137,7 +139,7 @@ _DURATION, _SIZE, _SHARE = map(
     "blocks",
     multiple=True,
     metavar="SIZE",
-    help="Block size; may be given several times.",
+    help="Block size; repeatable.",
 )
 @click.option(
     "--engine",
@@ -151,23 +153,23 @@ _DURATION, _SIZE, _SHARE = map(
     "--size",
     type=_SIZE,
     metavar="SIZE",
-    help="Of a file or loop device; in a directory of each job.",
+    help="Size of a file or loop device; in a directory, of the file of each job.",
 )
-@click.option("--write", is_flag=True, help="The load may write: without it, it only reads.")
+@click.option("--write", is_flag=True, help="Allow the load to write. Default: it only reads.")
 @click.option(
     "--destroy",
     "destroys",
     multiple=True,
     metavar="ID",
-    help="With --write on a device: its serial or WWN; of several targets one for each, in their "
-    "order.",
+    help="With --write on a device: its serial or WWN; for several targets one each, in their"
+    " order.",
 )
 @click.option(
     "--runtime",
     type=_DURATION,
     metavar="TIME",
-    help="Of each deciding trial; those of the search are half as long.  [default: 1s; 4s with "
-    "several hosts]",
+    help="Runtime of each deciding trial; trials of the search are half as long.  [default: 1s;"
+    " 4s with several hosts]",
 )
 @click.option(
     "--margin",
@@ -175,9 +177,9 @@ _DURATION, _SIZE, _SHARE = map(
     default="3%",
     show_default=True,
     metavar="SHARE",
-    help="The smallest difference that matters.",
+    help="Equivalence margin: the smallest difference that matters.",
 )
-@click.option("--budget", type=_DURATION, metavar="TIME", help="No longer than this, such as 5m.")
+@click.option("--budget", type=_DURATION, metavar="TIME", help="Time limit, for example 5m.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
@@ -205,14 +207,14 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     write: bool,
     pretend: bool,
 ) -> int:
-    """Find the load that gets the most out of TARGET: engine, block, jobs, depth and batch.
+    """Find the load of highest throughput on TARGET: engine, block size, jobs, depth and batch.
 
-    TARGET is a block device, a file, a directory, or the word loop (a loop device made for it,
-    of --size); HOST:TARGET is one on a host that ssh reaches, box[1-4]:TARGET on each of four.
-    Several are loaded at the same time, and what all of them do together counts.
+    TARGET is a block device, a file, a directory, or the word loop (a loop device created for it,
+    of --size); HOST:TARGET is a target on an ssh host, box[1-4]:TARGET one on each of four hosts.
+    Several targets are loaded at the same time; the result is their sum.
 
-    A few single trials search, the best of them are raced, and the fio job file of the winner
-    lies in the results folder.  It only reads, unless --write is given.
+    A search in single trials is followed by a race of the best loads. The fio job file of the
+    best load is written to the results folder.  The load only reads, unless --write is given.
 
     \b
     Example:
@@ -244,7 +246,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     study = replace(made, pretended=pretend)
     folder = out or folder_of(Path("results"), study)
     if (folder / "plan.jsonl").exists() and is_finished(folder):
-        output.note(f"nothing is left to do in {folder}; for a new search name another --out")
+        output.note(f"the search in {folder} is complete; for a new search name another --out")
         check(folder, study)
         results, stopped = open_results(folder), None
     else:
@@ -323,11 +325,11 @@ def _pattern(rw: str | None, goal: str, *, write: bool) -> str:
     if chosen not in ("read", "randread") and not write:
         raise RefusedError(
             f"rw={chosen} writes to the target",
-            advice="Add --write where its content may be lost, or leave --rw out.",
+            advice="Add --write if its content may be lost, or remove --rw.",
         )
     if chosen not in ("read", "randread", "write", "randwrite"):
         raise click.BadParameter(
-            f"{chosen}: one of read, randread, write, randwrite is meant", param_hint="--rw"
+            f"{chosen}: expected read, randread, write or randwrite", param_hint="--rw"
         )
     return chosen
 
@@ -342,13 +344,15 @@ def _table(
     found = status(host, target)
     if found and found.is_folder:
         if not size:
-            raise click.BadParameter("a directory needs it: each job's", param_hint="--size")
+            raise click.BadParameter(
+                "a directory needs the size of the file of each job", param_hint="--size"
+            )
         return {"directory": target}
     if "/" not in target or (found and found.is_block_device) or target.startswith("/dev/"):
         return {"device": target, **armed}
     if found is None and not size:
         raise click.BadParameter(
-            f"{target} does not exist: how large is it to be made?", param_hint="--size"
+            f"{target} does not exist: the size to create it with is missing", param_hint="--size"
         )
     path = target if aim.ssh else str(Path(target).absolute())
     return {"file": path, "size": size or (found.size if found else 0), **armed}
@@ -368,8 +372,8 @@ def _usable(output: Output, found: Sequence[tuple[StudyHost, _About]]) -> list[s
     if not usable:
         said = "; ".join(f"{name}: {'; '.join(reasons)}" for name, reasons in why.items())
         raise RefusedError(
-            f"no engine can be used here: {said}",
-            advice="Leave --engine out to try all; fio --enghelp lists what fio was built with.",
+            f"no usable engine on this host: {said}",
+            advice="Remove --engine to try all; fio --enghelp lists what fio was built with.",
         )
     return usable
 

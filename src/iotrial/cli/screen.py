@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from iotrial.live.picture import STALE, Rates, total
+from iotrial.model.measurement import display_unit
 from iotrial.report.layout import cut
 from iotrial.report.words import PRETENDED
 from iotrial.units import format_change, format_seconds, format_value, format_wait
@@ -74,7 +75,7 @@ def _rates(rates: Mapping[str, float]) -> list[str]:
     parts = []
     for way in ("read", "write"):
         if rates.get(f"{way}.iops"):
-            text = f"{way} {format_value(rates[f'{way}.iops'], '1/s')}"
+            text = f"{way} {format_value(rates[f'{way}.iops'], 'IOPS')}"
             text += f" {format_value(rates[f'{way}.bw'], 'bytes/s')}"
             if f"{way}.lat" in rates:
                 text += f" {format_seconds(rates[f'{way}.lat'])}"
@@ -187,12 +188,14 @@ def _lines(document: Document, room: int) -> tuple[list[_ScreenLine], str]:
     if len(whole) <= room:
         return [*sums, *whole], ""
     if len(rows) < room:
-        return [*sums, *rows], f"{len(whole) - len(rows)} paths have no room in this window"
+        return [*sums, *rows], (
+            f"{len(whole) - len(rows)} paths not shown: the window is too small"
+        )
     hosts = _by_host(rows)
     shown = hosts[: max(room - 1, 1)]
-    said = "no room in this window for a row each: targets are added up by host"
+    said = "the window is too small for a row per target: totals by host"
     if len(shown) < len(hosts):
-        said = f"no room in this window for {len(hosts) - len(shown)} hosts more"
+        said = f"{len(hosts) - len(shown)} hosts not shown: the window is too small"
     return [*sums, *shown], said
 
 
@@ -264,8 +267,8 @@ _COLUMNS: Mapping[str, Callable[[_ScreenLine], str]] = {
     "target": lambda row: row.target,
     "device": lambda row: row.device,
     "share": _share("share"),
-    "read": _value("read.iops", "1/s"),
-    "write": _value("write.iops", "1/s"),
+    "read": _value("read.iops", "IOPS"),
+    "write": _value("write.iops", "IOPS"),
     "read bytes": _value("read.bw", "bytes/s", "received.bw"),
     "write bytes": _value("write.bw", "bytes/s", "sent.bw"),
     "read lat": _value("read.lat", "s"),
@@ -339,7 +342,8 @@ def _trials(trials: Sequence[Document], width: int) -> Table:
 
 
 def _ended(each: Document) -> tuple[str, ...]:
-    value = _NONE if each["value"] is None else format_value(each["value"], each["unit"])
+    unit = display_unit(each["metric"], each["unit"])
+    value = _NONE if each["value"] is None else format_value(each["value"], unit)
     state = each["state"] + (f": {each['why']}" if each["why"] else "")
     block = f"{each['block']}{' on ' if each.get('host') else ''}{each.get('host', '')}"
     return str(each["number"]), block, each["workload"], _treatment(each), value, state

@@ -85,7 +85,7 @@ def lines(found: Sequence[BlockCounts]) -> Iterator[str]:
         alike.setdefault(key, []).append(each.host)
     for (done, left, given), hosts in alike.items():
         words = [f"{done} done", *([f"{left} left"] * bool(left))]
-        words += [f"{given} given to others"] * bool(given)
+        words += [f"{given} moved to other hosts"] * bool(given)
         yield f"  {folded(hosts)}: blocks on each: {', '.join(words)}"
 
 
@@ -95,7 +95,7 @@ def _said(each: BlockCounts) -> str:
         for numbers, what in (
             (each.done, "done"),
             (each.left, "left"),
-            (each.given, "given to others"),
+            (each.given, "moved to other hosts"),
         )
         if numbers
     ]
@@ -104,14 +104,18 @@ def _said(each: BlockCounts) -> str:
 
 @click.command()
 @click.argument("what", required=False)
-@click.option("--follow", "-f", is_flag=True, help="Show the run in the folder WHAT until it ends.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Follow the run in the folder WHAT until it ends."
+)
 @pretend
 @common
 def command(output: Output, what: str | None, *, follow: bool, pretend: bool) -> int:
-    """Say how far the results folder WHAT is, or what the host WHAT (or this one) is owed.
+    """Show the progress of the results folder WHAT, or the settings to restore on a host.
 
-    Exits with 4 when something is owed and no iotrial is at work that will give it back; with
-    --follow as the run does, or with 1 when the run is gone without having ended.
+    WHAT is a results folder or a host.  [default: this host]
+
+    Exit code 4: settings are left to restore and no iotrial is running that will restore them. With
+    --follow: the exit code of the run, or 1 when its process is gone before the end of the run.
 
     \b
     Example:
@@ -150,25 +154,25 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     output.document({**document, "sessions": [_session(each) for each in owing], "kept": listed})
     for each_kept in keeps:
         name = each_kept.profile.name
-        how = "not confirmed: being tried, or interrupted" if each_kept.pending else "kept"
+        how = "not confirmed: in its trial period, or interrupted" if each_kept.pending else "kept"
         output.answer(Text(f"{name}: {how} ({called()} keep {name} verify)"))
     for line in told:
         output.answer(Text(line))
     if running:
-        output.answer(f"iotrial is at work here: {running}. What it holds, it gives back:")
+        output.answer(f"iotrial is running on this host: {running}. It will restore:")
     for each in owing:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.opened))
-        owed = "" if running else ", is owed:"
+        owed = "" if running else ", to restore:"
         output.answer(Text(f"{each.study} ({each.results}), since {since}{owed}"))
         for line in each.describe():
             output.answer(Text(f"  {line}"))
     if not owing:
-        output.answer("Nothing is owed.")
+        output.answer("No setting is left to restore.")
     if blind:
         output.note(blind)
     if owing and not running:
         there = f" -- '{place.way}'" if place.way else ""
-        output.note(f"Give it back with: iotrial restore{there}")
+        output.note(f"To restore: iotrial restore{there}")
     return 4 if owing and not running else 0
 
 
@@ -229,7 +233,7 @@ def _of_results(output: Output, results: Results) -> None:
     for each in stands:
         output.answer(Text(each.told))
     if most > counts["missing"]:
-        output.answer(f"At most {most} trials are left; it ends as soon as it knows.")
+        output.answer(f"At most {most} trials remain; the study ends as soon as it is decided.")
     for record in doubtful:
         words = [record.error, *(doubt.what for doubt in record.doubts)]
         output.answer(
@@ -240,7 +244,7 @@ def _of_results(output: Output, results: Results) -> None:
     if counts["missing"]:
         again = " --pretend" if results.pretended else ""
         here = results.folder
-        output.answer(f"To go on: iotrial run {here}/study.toml --out {here}{again}")
+        output.answer(f"To resume: iotrial run {here}/study.toml --out {here}{again}")
 
 
 def _race(stand: RaceStanding) -> dict[str, object]:
@@ -273,7 +277,7 @@ def follow(output: Output, folder: Path) -> int:
     without having ended.  Raises UsageError where no run ever was, FormatError."""
     document = _first(output, folder)
     if document is None:
-        output.answer(f"Nothing is left to do in {folder}: iotrial status {folder}")
+        output.answer(f"The study in {folder} is complete: iotrial status {folder}")
         return 0
     moving = can_move(output.answers) and not output.json
     if document.get("pretended") and not moving:
@@ -283,8 +287,8 @@ def follow(output: Output, folder: Path) -> int:
     if document["state"] != "over":
         again = " --pretend" if document.get("pretended") else ""
         output.note(
-            f"the run (process {document['pid']}) is gone without having ended. What it owes:"
-            f" iotrial status; to go on: iotrial run {folder}/study.toml --out {folder}{again}"
+            f"the run (process {document['pid']}) is gone before its end. Settings to restore:"
+            f" iotrial status; to resume: iotrial run {folder}/study.toml --out {folder}{again}"
         )
         return GONE
     if document["why"]:
@@ -305,8 +309,8 @@ def _first(output: Output, folder: Path) -> Document | None:
     if found is not None:
         return found
     raise UsageError(
-        f"{folder}: no run says anything of itself there",
-        advice="Begin it with `iotrial run`, then follow it by the folder that it prints.",
+        f"{folder}: no live status of a run",
+        advice="Start it with `iotrial run`, then follow the folder that it prints.",
     )
 
 

@@ -165,9 +165,9 @@ class Hosts:
         )
         if owner != session.name and self.study.spread:
             raise RefusedError(
-                f"{owner} and {session.name} are one kernel, and {name} is set on both: blocks "
-                "that run at the same time would set it against each other",
-                advice="Name one host of each kernel, or vary what is each device's own.",
+                f"{owner} and {session.name} share one kernel, and {name} is set on both:"
+                " concurrent blocks would overwrite it",
+                advice="Name one host per kernel, or vary a setting of each device.",
             )
         if owner != session.name:
             self.lenders.add(owner)
@@ -181,7 +181,7 @@ class Hosts:
         for name, settings in wanted.items():
             if settings and name not in self.sessions:
                 raise HostsUnreachable(
-                    {name: HostUnreachable(f"{name}: it sets what its kernel shares")}
+                    {name: HostUnreachable(f"{name}: it sets a value shared by its kernel")}
                 )
         self.each(lambda session: session.hold(wanted.get(session.name, ())))
 
@@ -214,7 +214,7 @@ class Hosts:
             match errors.get(name):
                 case None:
                     self.owing.pop(name, None)
-                    self.said(f"{name} is back")
+                    self.said(f"{name} is reachable again")
                 case (HostUnreachable() | LockedError() | OwedError()) as error:
                     if isinstance(error, OwedError):
                         self.owing[name] = error
@@ -235,7 +235,7 @@ class Hosts:
                 stack.enter_context(locked(host))
                 refuse_pending(host)
                 for line in settle(host, self.said).done:
-                    self.said(f"owed from an earlier run: {line}")
+                    self.said(f"left from an earlier run: {line}")
                 opened = open_session(host, mine, results=self.results, payment=payment)
                 kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
                 with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
@@ -259,7 +259,7 @@ class Hosts:
         for name, error in lost.items():
             if name not in self.sessions:
                 continue
-            self.said(f"{name} is lost: {error.message}")
+            self.said(f"connection to {name} lost: {error.message}")
             left = self.pool.close([name]).get(name)
             if not isinstance(left, OwedError | HostUnreachable | None):
                 raise left
@@ -330,7 +330,7 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
         if not goes_on:
             hosts.pool.check()
         for each in lost:
-            said(f"{each.message}; the others go on")
+            said(f"{each.message}; the other hosts continue")
         if len(study.places) > 1:
             kernels = {name: session.kernel for name, session in hosts.sessions.items()}
             refuse_twins(kernels)

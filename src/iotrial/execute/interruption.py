@@ -44,5 +44,5 @@ class Interruption:
         if self.signal:
             raise Interrupted(
                 f"stopped by {signal.Signals(self.signal).name}",
-                advice="Settings are as they were. Run the same command again to go on.",
+                advice="Settings are restored. Run the same command again to resume.",
             )

@@ -41,8 +41,8 @@ class ManualLevels:
         """Look what stands, and owe it.  Raises RefusedError where nobody can be asked."""
         if self.factors and self.ask is None:
             raise RefusedError(
-                f"factor {self.factors[0].name} is set by hand, and nobody can be asked here",
-                advice="Run the study on a terminal (tmux or screen for a long one).",
+                f"factor {self.factors[0].name} is set manually, which needs a terminal",
+                advice="Run the study on a terminal (in tmux or screen if it is long).",
             )
         for factor in self.factors:
             if factor.verify:
@@ -73,7 +73,7 @@ class ManualLevels:
                 self._have(factor, former)
             elif factor.name in self.now:
                 self.tell(
-                    Message(f"{factor.name} was left at {self.now[factor.name]}, as set last")
+                    Message(f"{factor.name} stays at {self.now[factor.name]}, its last level")
                 )
 
     def _have(self, factor: Factor, level: str) -> None:

@@ -38,10 +38,10 @@ def check_machine(host: Host, study: Study) -> None:
     makes = any(target.kind == "loop" or target.made for target in study.targets)
     drops = [w.name for w in study.workloads if w.cache in ("drop", "remount")]
     if (changes or makes or drops) and host.unprivileged:
-        what = "changes settings" if changes else "makes its target" if makes else "drops caches"
+        what = "changes settings" if changes else "creates its target" if makes else "drops caches"
         raise RefusedError(
             f"{host.name}: this study {what}, which needs root: {host.unprivileged}",
-            advice="Or use a file target and option factors (iotrial init file).",
+            advice="Or use a file target and factors of options (iotrial init file).",
         )
 
 
@@ -53,8 +53,8 @@ def check_alone(host: Host) -> None:
     others = () if not host.remote and os.environ.get(STATE) else runs(host)
     if others:
         raise LockedError(
-            f"{host.name}: another iotrial run is at work here: {', '.join(others)}",
-            advice="Two loads would measure each other. Wait until it has ended.",
+            f"{host.name}: another iotrial run is active on this host: {', '.join(others)}",
+            advice="Concurrent loads would disturb each other. Wait until it ends.",
         )
 
 
@@ -101,8 +101,8 @@ def check_levels(session: HostSession) -> None:
 def refused_by(problems: list[str]) -> StudyError:
     """What is raised for all that this kernel refuses."""
     return StudyError(
-        "\n  ".join(["this kernel refuses part of the study:", *problems]),
-        advice="Leave these levels out, or name the cells under [[exclude]].",
+        "\n  ".join(["this kernel does not accept part of the study:", *problems]),
+        advice="Remove these levels, or name the cells under [[exclude]].",
     )
 
 
@@ -127,8 +127,8 @@ def check_resume(folder: Path, session: HostSession, facts: dict[str, Any]) -> N
     ]
     if differing:
         raise UsageError(
-            f"{folder} was begun on another machine: {'; '.join(differing)}",
-            advice="Blocks from two machines do not mix. Begin a new folder with --out.",
+            f"{folder} was started on another host: {'; '.join(differing)}",
+            advice="Blocks of two hosts cannot be mixed. Use a new folder with --out.",
         )
     then, now = former.get("plugins", {}), facts.get("plugins", {})
     if then != now:
@@ -138,6 +138,6 @@ def check_resume(folder: Path, session: HostSession, facts: dict[str, Any]) -> N
             if then.get(name) != now.get(name)
         )
         raise UsageError(
-            f"{folder} was begun with other plugins: {'; '.join(changed)}",
-            advice="Bring the former plugins back, or begin a new folder with --out.",
+            f"{folder} was started with other plugins: {'; '.join(changed)}",
+            advice="Reinstall the former plugins, or use a new folder with --out.",
         )

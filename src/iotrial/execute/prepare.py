@@ -82,10 +82,16 @@ def rehearse(hosts: Hosts) -> None:
         raise refused_by(problems)
 
 
-_RENAMED = "It is the same value by the name it has here."
-_ABSENT = "The rest of the level is applied. Mend the name if it is misspelt; compare with care."
-_PLACED = "Spread ports and paths evenly, or take it into account; `iotrial doctor` shows the tree."
-_HERE = "The controller takes a share of it; measure without [hosts] instead."
+_RENAMED = "This host has another name for the same value."
+_ABSENT = (
+    "The other settings of the level are applied. Correct the name if it is misspelt;"
+    " this level differs between hosts."
+)
+_PLACED = (
+    "Distribute ports and paths evenly, or consider it in the conclusions; `iotrial"
+    " doctor` shows the topology."
+)
+_HERE = "iotrial itself uses resources of that host; measure without [hosts] instead."
 
 
 def prepare(hosts: Hosts, folder: Path, interruption: Interruption) -> stores.Store:
@@ -145,7 +151,7 @@ def _own(hosts: Hosts, session: HostSession) -> None:
 def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
     if same_kernel(session.host):
         what = (
-            f"{session.host.name} is this very machine, or a namespace of it: one kernel, one CPU"
+            f"{session.host.name} is this host, or a namespace of it: one kernel, one set of CPUs"
         )
         session.doubts.append(Doubt("same-kernel", what, _HERE))
     programs = sorted({executed(w).program for w in session.study.workloads})
@@ -230,8 +236,8 @@ def standing(hosts: Hosts) -> dict[str, str]:
         labels = {name: said[factor.name] for name, said in told if factor.name in said}
         if len(set(labels.values())) > 1:
             where = ", ".join(f"{name} at {label}" for name, label in labels.items())
-            message = f"factor {factor.name}: the hosts stand at different levels: {where}"
-            advice = "Say which of them is the `baseline`, or set the hosts alike."
+            message = f"factor {factor.name}: the hosts are at different levels: {where}"
+            advice = "Set `baseline` to one of them, or set the same level on all hosts."
             raise StudyError(message, key=f"factors.{factor.name}", advice=advice)
         found |= dict.fromkeys([factor.name] if labels else [], next(iter(labels.values()), ""))
     return found

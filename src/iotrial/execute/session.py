@@ -207,20 +207,20 @@ def _pay_all(journal: Journal, payment: RestoreReport) -> None:
     with suppress(OwedError):
         journal.check(*host.batch([journal.look]))
     pay(host, journal.session(), payment)
-    lost = f"{journal.path} {journal.lost} while this run went on; " if journal.lost else ""
+    lost = f"{journal.path} {journal.lost} during this run; " if journal.lost else ""
     if payment.owed:
         raise OwedError(
-            f"{host.name}: {lost}{len(payment.owed)} things could not be put back:",
+            f"{host.name}: {lost}{len(payment.owed)} items could not be restored:",
             owed=payment.owed,
             advice=WAY_OUT,
         )
     if lost:
         raise OwedError(
-            f"{host.name}: {lost}these were given back from memory, each read back:",
+            f"{host.name}: {lost}these were restored from memory and verified:",
             owed=journal.describe(),
-            advice="Find out what removes or changes files there (a cleaner of old files? a failing"
-            " disk?) before anything else is run: a journal is all that gives settings back after"
-            " a crash. The trial that was going on does not count.",
+            advice="Find the process or disk fault that removes or changes files there before"
+            " the next run: only the journal allows settings to be restored after a"
+            " crash. The trial in progress is excluded.",
         )
 
 
@@ -235,10 +235,10 @@ def _within_reach(session: HostSession) -> Iterator[None]:
         place = session.study.place
         there = f"{'-- ' if place.way.startswith('-') else ''}'{place.way}'"
         raise OwedError(
-            f"{error.message}; what was changed there is not given back by us:",
+            f"{error.message}; iotrial cannot restore its settings now:",
             owed=owed,
-            advice=f"Its guard puts everything back within {place.lease:.0f} s of the loss. Ask:"
-            f" iotrial status {there}; or pay: iotrial restore {there}",
+            advice=f"Its guard restores all settings within {place.lease:.0f} s of the loss."
+            f" Check: iotrial status {there}; or restore: iotrial restore {there}",
         ) from error
 
 

@@ -111,13 +111,15 @@ class MultiHostRun:
                 continue
             if found and not self.at_hand:
                 raise HostUnreachable(
-                    f"no host is left: {', '.join(found)} are out of reach",
-                    advice="Run the same command again to go on when they are back.",
+                    f"no host is reachable: {', '.join(found)}",
+                    advice="Run the same command again to resume when they are reachable.",
                 )
             added = taken_over(store.study, store.planned, store.records, self.at_hand)
             if added:
                 blocks = len({trial.block for trial in added})
-                self.limits.tell(Message(f"{', '.join(found)}: {blocks} blocks go to other hosts"))
+                self.limits.tell(
+                    Message(f"{', '.join(found)}: {blocks} blocks moved to other hosts")
+                )
             elif not (added := next_trials(store.study, store.planned, store.records)):
                 return {}
             store.append_plan(added)

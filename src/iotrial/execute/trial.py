@@ -42,7 +42,7 @@ Came = Sequence[tuple[TrialPart, TrialState, str, ParsedOutput]]
 
 __all__ = ["drift", "execute_trial"]
 
-_BACK = "It is tried again when all else is done, if the host is back by then."
+_BACK = "The trial is repeated at the end if the host is reachable then."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +107,8 @@ def _lost(lost: HostsUnreachable) -> _Came:
     what = "; ".join(f"{name}: {error.message}" for name, error in lost.lost.items())
     names = ", ".join(lost.lost)
     return _Came(
-        error=f"{names} went out of reach: {what}",
-        doubts=(Doubt(HOST_LOST, f"{names} went out of reach during the trial", _BACK),),
+        error=f"{names} became unreachable: {what}",
+        doubts=(Doubt(HOST_LOST, f"{names} became unreachable during the trial", _BACK),),
     )
 
 
@@ -270,8 +270,8 @@ def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt
     return (
         Doubt(
             "drift",
-            "a setting of the treatment changed before the load began: " + "; ".join(changed),
-            "Find what else sets it: what meets the cache (a remount), tuned, a udev rule, another"
+            "a setting of the treatment changed before the load started: " + "; ".join(changed),
+            "Find the process that sets it: a remount (cache), tuned, a udev rule, another"
             " administrator.",
             invalid=True,
         ),
@@ -302,12 +302,13 @@ def drift(
     changed = list(changes(before, after))
     if not changed:
         return ()
-    suspects = f"; at work then: {', '.join(seen)}" if seen else ""
+    suspects = f"; active then: {', '.join(seen)}" if seen else ""
     return (
         Doubt(
             "drift",
             "a setting changed during the measurement: " + "; ".join(changed) + suspects,
-            "Find who else sets it (tuned, a udev rule, another administrator) and stop them.",
+            "Find the process that sets it (tuned, a udev rule, another administrator) and stop"
+            " it.",
             invalid=True,
         ),
     )

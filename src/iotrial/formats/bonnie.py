@@ -180,7 +180,7 @@ def _amounts(row: BonnieRow, place: str) -> dict[str, float]:
         match = _SIZE.fullmatch(row.size)
         if not match or not _CHUNK.fullmatch(row.chunk):
             text = f"{row.size}:{row.chunk}".rstrip(":")[:40]
-            raise FormatError(f"{place}: {text!r} is no size such as 1000M:16k", advice=AGAIN)
+            raise FormatError(f"{place}: {text!r} is not a size such as 1000M:16k", advice=AGAIN)
         size = int(match[1]) * _SCALE[match[2]]
         amount = size * _MIB if size < _MOST or not row.modern else -1.0
         found |= {name: amount for name in IO[:-1] if not (row.modern and name in _CHARACTERS)}
@@ -189,7 +189,7 @@ def _amounts(row: BonnieRow, place: str) -> dict[str, float]:
     if row.files:
         match = _FILES.fullmatch(row.files)
         if not match:
-            message = f"{place}: {row.files[:40]!r} is no number of files such as 16:1024:512/10"
+            message = f"{place}: {row.files[:40]!r} is not a number of files such as 16:1024:512/10"
             raise FormatError(message, advice=AGAIN)
         files = int(match[1])
         found |= dict.fromkeys(
@@ -218,14 +218,14 @@ def _rate(name: str, text: str, place: str) -> float:
 
 def _number(text: str, what: str, place: str) -> float:
     if not _NUMBER.fullmatch(text):
-        raise FormatError(f"{place}: {what}: {text[:40]!r} is no number", advice=AGAIN)
+        raise FormatError(f"{place}: {what}: {text[:40]!r} is not a number", advice=AGAIN)
     return float(text)
 
 
 def _latency(text: str, what: str, place: str) -> float:
     match = _TIME.fullmatch(text)
     if not match:
-        message = f"{place}: latency of {what}: {text[:40]!r} is no time such as 81us"
+        message = f"{place}: latency of {what}: {text[:40]!r} is not a time such as 81us"
         raise FormatError(message, advice=AGAIN)
     return float(match[1]) * _SECONDS[match[2]]
 
@@ -354,7 +354,9 @@ def _new(said: dict[str, str], fields: list[str], at: int, place: str) -> Bonnie
     if (wrong := [v for v in (*known.values(), *directories) if not v.isdecimal()]) or (
         len(directories) > 1
     ):
-        raise FormatError(f"{place}: {(wrong or directories)[0][:40]!r} is no count", advice=AGAIN)
+        raise FormatError(
+            f"{place}: {(wrong or directories)[0][:40]!r} is not a count", advice=AGAIN
+        )
     return BonnieRow(
         at, said["name"], fields[1], _pairs(fields[io:files], fields[rates:latencies]),
         slowest=tuple(fields[latencies:]), size=said["size"], chunk=said["chunk"],

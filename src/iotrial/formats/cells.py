@@ -123,7 +123,7 @@ def parse_number(cell: str, mark: Mark) -> CellNumber | None:
     beyond = _BEYOND.fullmatch(plain)
     match = number_in(cell)
     if match is None:
-        raise ValueError("is no number")
+        raise ValueError("is not a number")
     sign, body, exponent, unit = match.groups()
     value = float(_digits(body.strip(), mark) + (exponent or ""))
     if not math.isfinite(value):
@@ -148,7 +148,7 @@ def _digits(body: str, mark: Mark) -> str:
     used = set(re.findall(_MARKS, whole))
     wrong = any(len(group) != _GROUP for group in groups[1:]) or len(groups[0]) > _GROUP
     if len(groups) > 1 and (wrong or len(used) > 1 or not groups[0]):
-        raise ValueError("is no number: its digits are grouped otherwise than by three")
+        raise ValueError("is not a number: its digits are grouped otherwise than by three")
     if part and not part.isdecimal():
-        raise ValueError("is no number: it has two decimal marks")
+        raise ValueError("is not a number: it has two decimal marks")
     return f"{''.join(groups) or '0'}{'.' if point else ''}{part}"

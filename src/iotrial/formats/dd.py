@@ -173,7 +173,7 @@ def doubts_about(run: DdRun, label: str) -> Iterator[Doubt]:
 
 def _time(run: DdRun, label: str) -> Iterator[Doubt]:
     if not run.bytes:
-        yield Doubt("no-io", f"{label} copied nothing", "look at dd's messages", invalid=True)
+        yield Doubt("no-io", f"{label} copied nothing", "check dd's messages", invalid=True)
     elif not run.seconds:
         yield Doubt("no-time", f"{label} took no time that dd could see", _LONGER, invalid=True)
     elif run.seconds < _SHORT:
@@ -191,7 +191,7 @@ def _numbers(run: DdRun, label: str) -> Iterator[Doubt]:
 
 def _memory(operation: str, label: str) -> Doubt:
     if operation == "read":
-        what = f"{label} read through the page cache: memory may have answered"
+        what = f"{label} read through the page cache: reads may be served from memory"
         return Doubt("cache", what, "read with direct = true (iflag=direct)")
     what = f"{label} ended when the page cache had the data, not the disk"
     return Doubt("cache", what, "write with fsync = true (conv=fsync) or direct = true")
@@ -598,7 +598,7 @@ def _beside(reader: _Reader) -> Iterator[Doubt]:
         yield Doubt("dd-said", line, "read dd's message: not all may have been copied")
     for at in reader.unanswered:
         what = f"the dd on line {at} has no result"
-        yield Doubt("no-report", what, "it failed or was stopped: leave it out, or repeat it")
+        yield Doubt("no-report", what, "it failed or was stopped: remove it, or repeat it")
     for at in reader.untimed:
         what = f"the dd that ends on line {at} gave no time, and was left out"
         yield Doubt("no-time-given", what, "an old dd, or status=noxfer: time it, or repeat it")

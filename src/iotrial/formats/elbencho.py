@@ -105,7 +105,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Raises ValueError for a key that is there twice."""
     record = dict(pairs)
     if len(record) != len(pairs):
-        raise ValueError("a key is there twice")
+        raise ValueError("a key occurs twice")
     return record
 
 
@@ -198,7 +198,7 @@ def _option(config: dict[str, Any], key: str, place: str) -> str:
 
 def _mapping(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise FormatError(f"{place}: {str(value)[:30]!r} is no object", advice=AGAIN)
+        raise FormatError(f"{place}: {str(value)[:30]!r} is not an object", advice=AGAIN)
     return value
 
 
@@ -320,7 +320,7 @@ def _row(reader: _Reader, match: re.Match[str], at: int) -> Iterator[Phase]:
     if phase is None or name not in ((phase.name,) if reader.each else (None,)):
         raise FormatError(f"{place}: {what!r} stands in no phase", advice=AGAIN)
     if what in reader.seen:
-        raise FormatError(f"{place}: {what!r} is there twice in a phase", advice=AGAIN)
+        raise FormatError(f"{place}: {what!r} occurs twice in a phase", advice=AGAIN)
     reader.seen.add(what)
     if what == "CPU util %":
         phase.cpu = share(_two(rest, place)[1], place)
@@ -397,7 +397,7 @@ def _two(rest: str, place: str) -> list[str]:
 def _span(word: str, place: str) -> float:
     match = _SPAN.fullmatch(word)
     if not match:
-        raise FormatError(f"{place}: {word[:30]!r} is no latency", advice=AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a latency", advice=AGAIN)
     return float(match[1]) / _UNITS[match[2]]
 
 
@@ -407,7 +407,7 @@ def _time(word: str, what: str, place: str) -> float:
         return whole(word, f"{place}: {what}") / 1e3
     match = _TIME.fullmatch(word)
     if not match or not any(match.groups()):
-        raise FormatError(f"{place}: {word[:30]!r} is no time such as 2m3.456s", advice=AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a time such as 2m3.456s", advice=AGAIN)
     hours, minutes, seconds, thousandths, milli = (int(each or 0) for each in match.groups())
     return hours * 3600.0 + minutes * 60.0 + seconds + (thousandths + milli) / 1e3
 

@@ -94,21 +94,21 @@ class Phase:
 def whole(word: str, place: str) -> float:
     """A whole number.  Raises FormatError for anything else."""
     if not _NUMBER.fullmatch(word):
-        raise FormatError(f"{place}: {word[:30]!r} is no whole number", advice=AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a whole number", advice=AGAIN)
     return float(word)
 
 
 def named(name: str, place: str) -> str:
     """A phase's name.  Raises FormatError for what elbencho cannot have called one."""
     if not _NAME.fullmatch(name):
-        raise FormatError(f"{place}: {name[:30]!r} is no operation of elbencho", advice=AGAIN)
+        raise FormatError(f"{place}: {name[:30]!r} is not an operation of elbencho", advice=AGAIN)
     return name
 
 
 def version_of(text: str, place: str) -> str:
     """A version such as 3.0-27, or ''.  Raises FormatError."""
     if not re.fullmatch(r"(\d[\w.-]{0,30})?", text):
-        raise FormatError(f"{place}: {text[:30]!r} is no version", advice=AGAIN)
+        raise FormatError(f"{place}: {text[:30]!r} is not a version", advice=AGAIN)
     return text
 
 
@@ -401,6 +401,6 @@ def started(word: str, place: str) -> float:
     try:
         date = datetime.fromisoformat(word)
     except ValueError:
-        message = f"{place}: {word[:30]!r} is no date such as 2025-01-31T10:00:00.123+0000"
+        message = f"{place}: {word[:30]!r} is not a date such as 2025-01-31T10:00:00.123+0000"
         raise FormatError(message, advice=AGAIN) from None
     return date.timestamp() if "." in word and date.tzinfo else 0.0

@@ -150,7 +150,7 @@ def _row(words: list[str], place: str, at: int) -> _IorRow:
         for name, word in zip(columns, words[1:], strict=True)
     }
     if not words[-1].isdecimal():
-        raise FormatError(f"{place}: {words[-1][:20]!r} is no iteration", advice=AGAIN)
+        raise FormatError(f"{place}: {words[-1][:20]!r} is not an iteration", advice=AGAIN)
     return _IorRow(at, words[0], int(words[-1]), values)
 
 
@@ -188,7 +188,7 @@ def _said(line: str, runs: list[_IorTest]) -> None:
 def number(word: str, place: str) -> float:
     """Raises FormatError for what is no plain number."""
     if not _NUMBER.fullmatch(word):
-        raise FormatError(f"{place}: {word[:30]!r} is no number", advice=AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a number", advice=AGAIN)
     return float(word)
 
 
@@ -235,7 +235,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for key, value in pairs:
         if key in record and record[key] != value:
-            raise ValueError(f"{key} is there twice")
+            raise ValueError(f"{key} occurs twice")
         record[key] = value
     return record
 
@@ -307,13 +307,13 @@ def _summary_of_json(record: dict[str, Any], line: int, place: str) -> IorSummar
 
 def _mapping(value: object, place: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise FormatError(f"{place}: {str(value)[:30]!r} is no object", advice=AGAIN)
+        raise FormatError(f"{place}: {str(value)[:30]!r} is not an object", advice=AGAIN)
     return value
 
 
 def _list(value: object, place: str) -> list[object]:
     if not isinstance(value, list):
-        raise FormatError(f"{place}: {str(value)[:30]!r} is no list", advice=AGAIN)
+        raise FormatError(f"{place}: {str(value)[:30]!r} is not a list", advice=AGAIN)
     return value
 
 
@@ -395,7 +395,9 @@ def _table(text: str, head: re.Match[str], raw: str) -> _IorTest:
                 and not each.startswith(("Finished", "Max ", "\t", " "))
                 and "," in each
             ):
-                raise FormatError(f"{raw}: line {at}: {each[:30]!r} is no row of IOR", advice=AGAIN)
+                raise FormatError(
+                    f"{raw}: line {at}: {each[:30]!r} is not a row of IOR", advice=AGAIN
+                )
             continue
         place = f"{raw}: line {at}"
         if len(words) != len(columns):

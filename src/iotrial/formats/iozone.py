@@ -144,10 +144,10 @@ def _throughput(found: IozoneReport, line: str, place: str) -> None:
         found.ops = "ops" in line
     elif (match := _TEST.fullmatch(line)) and match[1] in TESTS:
         if TESTS[match[1]] in found.tests:
-            raise FormatError(f"{place}: {match[1]} is there twice")
+            raise FormatError(f"{place}: {match[1]} occurs twice")
         found.tests[TESTS[match[1]]] = tuple(map(float, match[2].split()))
     else:
-        raise FormatError(f"{place}: {line.strip()[:60]!r} is no line of a throughput report")
+        raise FormatError(f"{place}: {line.strip()[:60]!r} is not a line of a throughput report")
 
 
 def _single(
@@ -162,11 +162,11 @@ def _single(
         return [int(word) for word in re.findall(r"\d+", line)]
     match = _LINE.fullmatch(line)
     if not match or len(match[2].split()) > len(records):
-        raise FormatError(f"{place}: {line.strip()[:60]!r} is no line of an Excel report")
+        raise FormatError(f"{place}: {line.strip()[:60]!r} is not a line of an Excel report")
     for record, number in zip(records, match[2].split(), strict=False):
         key = (int(match[1]), record, operation)
         if key in into:
-            raise FormatError(f"{place}: {operation} of {key[0]} kB is there twice")
+            raise FormatError(f"{place}: {operation} of {key[0]} kB occurs twice")
         into[key] = float(number)
     return list(records)
 
@@ -367,7 +367,7 @@ _VERSION = re.compile(r"Version \$Revision: (\d{1,2}\.\d{1,4}) \$")
 _SIZE = re.compile(r"File size set to (\d{1,15}) [kK][bB]")
 _RECORD_SIZE = re.compile(r"Record Size (\d{1,12}) [kK][bB]")
 _QUOTED = re.compile(r"(?:> ?)+")
-_AGAIN = "repeat it: IOzone did not end by itself, or the disk with the results was full"
+_AGAIN = "repeat it: IOzone did not terminate normally, or the disk with the results was full"
 _SAME = 1e-9
 
 
@@ -553,4 +553,4 @@ def _heard(runs: Sequence[_Run]) -> str:
 
 def _left_out(run: _Run) -> Doubt:
     what = f"the run of IOzone from line {run.begin + 1} on has no results{_heard([run])}"
-    return Doubt("no-result", what, "It failed or was stopped: leave it out, or repeat it.")
+    return Doubt("no-result", what, "It failed or was stopped: remove it, or repeat it.")

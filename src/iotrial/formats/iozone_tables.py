@@ -633,7 +633,7 @@ def _seen(
 def _part(found: list[IozoneBlock], name: str, value: float, unit: str, place: str) -> None:
     block = _last(found, name, unit, place)
     if name in block.parts:
-        raise FormatError(f"{place}: {name} of {block.operation} is there twice", advice=_AGAIN)
+        raise FormatError(f"{place}: {name} of {block.operation} occurs twice", advice=_AGAIN)
     block.parts[name] = value
 
 

@@ -87,7 +87,7 @@ def _sheet(data: bytes, raw: str) -> Sheet:
             row, column = struct.unpack_from("<HH", content)
             cells = sheet.setdefault(row, {})
             if column in cells or any(content[4:7]):
-                raise FormatError(f"{place}: cell {row}, {column} is there twice", advice=_AGAIN)
+                raise FormatError(f"{place}: cell {row}, {column} occurs twice", advice=_AGAIN)
             cells[column] = _cell(kind, content, place)
     if at != len(data):
         raise FormatError(f"{raw}: byte {at}: {len(data) - at} bytes after the end of the sheet")
@@ -104,7 +104,7 @@ def _cell(kind: int, content: bytes, place: str) -> Cell:
         return float(struct.unpack_from("<H", content, 7)[0])
     value = float(struct.unpack_from("<d", content, 7)[0])
     if not math.isfinite(value) or not 0 <= value < _MOST:
-        raise FormatError(f"{place}: {value} is no number of IOzone", advice=_AGAIN)
+        raise FormatError(f"{place}: {value} is not a number of IOzone", advice=_AGAIN)
     return value
 
 
@@ -129,7 +129,9 @@ def _report(sheet: Sheet, raw: str) -> IozoneReport:
         elif mode == "tests" and text:
             _test(found, text, cells, place)
         elif mode == "single" or (not mode and len(cells) > 1):
-            raise FormatError(f"{place}: {text[:60]!r} is no row that IOzone writes", advice=_AGAIN)
+            raise FormatError(
+                f"{place}: {text[:60]!r} is not a row that IOzone writes", advice=_AGAIN
+            )
     found.check(raw)
     return found
 
@@ -150,7 +152,7 @@ def _single(
     for column, value in numbers.items():
         key = (int(size), int(records[column]), operation)
         if key in into:
-            raise FormatError(f"{place}: {operation} of {key[0]} kB is there twice", advice=_AGAIN)
+            raise FormatError(f"{place}: {operation} of {key[0]} kB occurs twice", advice=_AGAIN)
         into[key] = value
     return dict(records)
 
@@ -160,13 +162,13 @@ def _numbers(cells: Mapping[int, Cell], place: str) -> Iterator[tuple[int, float
         if not isinstance(cell, str):
             yield column, cell
         elif cell.strip():
-            raise FormatError(f"{place}: {cell[:40]!r} is no number", advice=_AGAIN)
+            raise FormatError(f"{place}: {cell[:40]!r} is not a number", advice=_AGAIN)
 
 
 def _whole(value: float, place: str) -> float:
     """Sizes and rates are whole numbers there, the share of the CPU is not."""
     if value != int(value):
-        raise FormatError(f"{place}: {value} is no whole number", advice=_AGAIN)
+        raise FormatError(f"{place}: {value} is not a whole number", advice=_AGAIN)
     return value
 
 
@@ -183,4 +185,4 @@ def _test(found: IozoneReport, text: str, cells: Mapping[int, Cell], place: str)
             raise FormatError(f"{place}: {text}: numbers that are none, or twice", advice=_AGAIN)
         found.tests[TESTS[text]] = values
     else:
-        raise FormatError(f"{place}: {text[:60]!r} is no test of IOzone", advice=_AGAIN)
+        raise FormatError(f"{place}: {text[:60]!r} is not a test of IOzone", advice=_AGAIN)

@@ -186,7 +186,7 @@ def _rows(test: _Test, raw: str) -> Iterator[_Row]:
             summary = bool(rest["role"]) or (rest["jitter"] is not None and 0 < last < at)
             yield _row(at, match, rest, summary, raw)
         elif _LIKE_A_ROW.search(line) and not _OTHER.search(line):
-            message = f"{raw}: line {at}: {line.strip()[:60]!r} is no whole line of iperf3"
+            message = f"{raw}: line {at}: {line.strip()[:60]!r} is not a whole line of iperf3"
             raise FormatError(message, advice=_AGAIN)
         elif last and at > last and re.match(r"\[ *(?:\d+|SUM)\]\S* +[\d.]+ *$", line):
             raise FormatError(f"{raw}: line {at}: this line is cut off", advice=_AGAIN)
@@ -246,7 +246,7 @@ def _share(lost: int, packets: int, said: str, place: str) -> None:
 
 def _float(text: str, place: str) -> float:
     if not re.fullmatch(r"\d{1,12}(?:\.\d{1,6})?", text):
-        raise FormatError(f"{place}: {text[:30]!r} is no number", advice=_AGAIN)
+        raise FormatError(f"{place}: {text[:30]!r} is not a number", advice=_AGAIN)
     return float(text)
 
 
@@ -298,7 +298,7 @@ def _sends(test: _Test, rows: Sequence[_Row], raw: str, doubts: list[Doubt]) -> 
     if server and counts.get("receiver") and not counts.get("sender"):
         return False
     what = "the file does not say who sent: taken for the normal direction"
-    doubts.append(Doubt("iperf3-direction", what, "Look at the command line that was used."))
+    doubts.append(Doubt("iperf3-direction", what, "Check the command line that was used."))
     return not server
 
 

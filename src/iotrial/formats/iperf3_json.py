@@ -98,7 +98,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         again = name in _SUMS and isinstance(record.get(name), dict)
         key = f"{name}_bidir_reverse" if again else name
         if key in _AGREE and record.setdefault(key, value) != value:
-            raise ValueError(f"{key} is there twice")
+            raise ValueError(f"{key} occurs twice")
         record[key] = value
     return record
 
@@ -143,7 +143,7 @@ def _added(events: dict[str, Any], record: Record, place: str) -> bool:
 
 def mapping(value: object, place: str) -> Record:
     if not isinstance(value, dict):
-        raise FormatError(f"{place}: {shown(value)!r} is no object", advice=AGAIN)
+        raise FormatError(f"{place}: {shown(value)!r} is not an object", advice=AGAIN)
     return value
 
 
@@ -380,7 +380,7 @@ def _sends(document: Record, end: Record, place: str, doubts: list[Doubt]) -> bo
     if told:
         return told[0]
     what = f"the file does not say who sent: taken for the {'client' if client else 'server'}'s"
-    advice = "Look at the command line that was used."
+    advice = "Check the command line that was used."
     doubts.append(Doubt("iperf3-direction", f"{what} normal direction", advice))
     return client
 
@@ -473,7 +473,7 @@ def _share(record: Record, packets: Sequence[object], place: str) -> None:
 def _streams(end: Record, place: str) -> list[dict[str, Record]]:
     found = end.get("streams", [])
     if not isinstance(found, list):
-        raise FormatError(f"{place}: streams is no list")
+        raise FormatError(f"{place}: streams is not a list")
     return [
         {
             key: mapping(value, f"{place}: streams[{at}].{key}")

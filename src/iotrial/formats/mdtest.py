@@ -143,14 +143,14 @@ def _row(run: _Run, match: re.Match[str], place: str) -> None:
         message = f"{place}: a mean of {mean:g} between {least:g} and {most:g}"
         raise FormatError(message, advice=_AGAIN)
     if spread > (most - least) + 2 * _HALF + 1e-6 * most:
-        message = f"{place}: {spread:g} is no spread of what lies between {least:g} and {most:g}"
+        message = f"{place}: {spread:g} is not a spread between {least:g} and {most:g}"
         raise FormatError(message, advice=_AGAIN)
     run.rates[name] = (most, least, mean, spread)
 
 
 def _number(word: str, place: str) -> float:
     if not _NUMBER.fullmatch(word):
-        raise FormatError(f"{place}: {word[:30]!r} is no number of mdtest", advice=_AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a number of mdtest", advice=_AGAIN)
     return float(word)
 
 

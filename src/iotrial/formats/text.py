@@ -45,7 +45,7 @@ def text_of(data: Buffer, raw: str) -> str:
         raise FormatError(f"{raw}: the file is empty")
     if (at := content.find(b"\0")) >= 0:
         line = content.count(b"\n", 0, at) + 1
-        raise FormatError(f"{raw}: line {line}: byte {at} is NUL: this is no text")
+        raise FormatError(f"{raw}: line {line}: byte {at} is NUL: this is not a text")
     try:
         text = content.decode()
     except UnicodeDecodeError:

@@ -154,7 +154,7 @@ def gravest(
     owed = [each for each in found if isinstance(each, OwedError)]
     if len(owed) > 1:
         lines = [line for each in owed for line in (each.message, *each.owed)]
-        message = f"{len(owed)} hosts are still owed something:"
+        message = f"{len(owed)} hosts are not fully restored:"
         return OwedError(message, owed=lines, advice=owed[0].advice)
 
     def weight(error: IotrialError) -> int:

@@ -45,13 +45,13 @@ def too_much(host: str, asked: str, came: int, most: int) -> HostError:
     return HostError(f"{host}: {words(asked, came, most)}", advice=ADVICE)
 
 
-ADVICE = "Ask it by hand what it says there; leave out what asks for so much, or have it say less."
+ADVICE = "Run the command manually to see its output; reduce the output, or remove its cause."
 
 
 def words(asked: str, came: int, most: int) -> str:
     return (
-        f"the answer to `{asked[:120]}` does not end: {format_bytes(came)} came,"
-        f" at most {format_bytes(most)} are taken"
+        f"output of `{asked[:120]}` exceeds the limit: {format_bytes(came)} received, limit"
+        f" {format_bytes(most)}"
     )
 
 
@@ -89,7 +89,7 @@ def listed(host: str, path: str) -> list[str]:
 
 def too_many(host: str, path: str) -> HostError:
     """What is raised for a folder with too many names."""
-    return HostError(f"{host}: {path} holds more than {NAMES_MOST} names", advice=ADVICE)
+    return HostError(f"{host}: {path} contains more than {NAMES_MOST} names", advice=ADVICE)
 
 
 def converse(
@@ -185,7 +185,7 @@ class ErrorOutput:
         self._reader.join(1.0)
         if self._flooded:
             most = format_bytes(COMPLAINTS_MOST)
-            return f"its {_argv(self._process)[0]} complained without end: {most} on stderr"
+            return f"its {_argv(self._process)[0]} wrote more than {most} to stderr"
         text = b"".join(self._kept).decode("utf-8", "replace").strip()
         return text.splitlines()[-1].strip() if text else ""
 
@@ -207,22 +207,22 @@ def started_on(purpose: str, machine: str, pid: int) -> str:
 def timed_out(host: str, argv: Sequence[str], timeout: float) -> HostError:
     return HostError(
         f"{host}: `{' '.join(argv)}` was still running after {timeout:g} s and was killed",
-        advice="Run it by hand to see what it waits for (a lost disk, a hung mount?).",
+        advice="Run it manually to see what it waits for (a lost disk, a hung mount).",
     )
 
 
 def missing(host: str, program: str) -> ToolMissing:
     return ToolMissing(
         f"{host}: {program} cannot be started: it is not installed",
-        advice=f"Install {program}, then run the study again: it goes on where it stopped.",
+        advice=f"Install {program}, then run the study again to resume.",
     )
 
 
 def not_ours(host: str, folder: str, owner: int, mode: int) -> RefusedError:
     return RefusedError(
-        f"{host}: {folder} is not a folder of ours alone: owner {owner}, mode {mode:04o}",
-        advice="Nothing of it was read or executed. See who made it. If it is yours: chown it to"
-        " yourself and chmod it 0700. Or name another folder: IOTRIAL_STATE=FOLDER.",
+        f"{host}: {folder} is not private to this user: owner {owner}, mode {mode:04o}",
+        advice="No file in it was read or executed. Find who created it. If it is yours: chown"
+        " it to yourself and chmod it 0700. Or use another folder: IOTRIAL_STATE=FOLDER.",
     )
 
 
@@ -231,10 +231,12 @@ def held(host: str, path: str, content: bytes) -> LockedError:
     holder, _, purpose = content.decode("utf-8", "replace").partition(" ")
     doing = f" ({purpose.strip()})" if purpose.strip() else ""
     return LockedError(
-        f"{host}: another iotrial is at work here: pid {holder.strip() or 'unknown'}{doing}"
-        f" holds {path}",
-        advice="Wait until it ends, or stop it where it was started: it puts everything back first."
+        f"{host}: another iotrial is running: pid {holder.strip() or 'unknown'}{doing} holds"
+        f" {path}",
+        advice=(
+            "Wait until it ends, or stop it where it was started: it restores all settings first."
+        )
         if _FROM in purpose
-        else f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`:"
-        " it puts everything back first.",
+        else f"Wait until it ends, or stop it with `kill {holder.strip() or 'PID'}`: it restores"
+        " all settings first.",
     )

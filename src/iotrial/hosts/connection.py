@@ -124,7 +124,7 @@ def tunnel(host: str, folder: Path, path: str) -> Iterator[str]:
     """
     if len(path.encode("utf-8", "surrogateescape")) > LONGEST:
         raise HostError(
-            f"{host}: {path} is too long for a socket", advice="Move IOTRIAL_STATE there."
+            f"{host}: {path} is too long for a socket", advice="Use a shorter IOTRIAL_STATE."
         )
     here = folder / f"t{next(_numbers)}"
     way = f"{_spelled(str(here))}:{_spelled(path)}"
@@ -144,7 +144,7 @@ def _tell(host: str, folder: Path, what: str, way: str) -> None:
         try:
             _, complaint = converse(host, asked, b"", WITHIN)
         except subprocess.TimeoutExpired:
-            raise HostUnreachable(f"{host}: its ssh does not answer any more") from None
+            raise HostUnreachable(f"{host}: ssh no longer responds") from None
         finally:
             asked.kill()
     if asked.returncode:
@@ -225,7 +225,7 @@ class AgentConnection(ABC):
         try:
             self._greet()
         except BaseException:
-            self._lost = self._lost or "it did not get ready"
+            self._lost = self._lost or "the agent did not start"
             self.close()
             raise
 
@@ -262,7 +262,7 @@ class AgentConnection(ABC):
         except (FileNotFoundError, PermissionError) as error:
             self.release()
             raise HostError(
-                f"{self.name}: {command[0]} is not installed here", advice=self.remedy("")
+                f"{self.name}: {command[0]} is not installed on this host", advice=self.remedy("")
             ) from error
 
     # -- requests ---------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class AgentConnection(ABC):
         except HostUnreachable:
             raise
         except (ValueError, IndexError) as error:
-            raise self._lose(f"the agent says what was not asked for ({error})") from error
+            raise self._lose(f"unexpected message of the agent ({error})") from error
         except BaseException:
             self._lose("an answer was not read to its end")
             raise
@@ -334,7 +334,7 @@ class AgentConnection(ABC):
         left = self._deadline - time.monotonic()
         ready = [descriptor for descriptor, _ in poll.poll(max(0.0, left) * 1000)]
         if left <= 0 and (self._late or not ready):
-            raise self._lose("it does not answer any more")
+            raise self._lose("it no longer responds")
         if left <= 0:  # it was we who stood still: what lies there is read, but not for ever
             self._late, self._deadline = True, time.monotonic() + ENDS_WITHIN
         if self._in.fileno() in ready:
@@ -402,7 +402,7 @@ class AgentConnection(ABC):
         lacking, who, sudo, *folders = (os.fsdecode(text_of(self)[1]) for _ in range(7))
         if lacking:
             raise HostError(
-                f"{self.name}: these programs are missing there: {lacking}",
+                f"{self.name}: missing programs: {lacking}",
                 advice="Install coreutils and util-linux there.",
             )
         user, how = who.split()
@@ -431,8 +431,8 @@ class AgentConnection(ABC):
         if self._greeted:
             return HostUnreachable(
                 f"{self.name}: the connection is lost: {self._lost}",
-                advice="What it is owed is in its journal: its guard gives it back, or, when it"
-                " can be reached again, `iotrial restore` does.",
+                advice="Its guard restores the settings recorded in its journal; so does"
+                " `iotrial restore` once the host is reachable.",
             )
         return HostUnreachable(
             f"{self.name}: cannot connect: {self._lost}", advice=self.remedy(self._lost)
@@ -465,8 +465,8 @@ class Connection(AgentConnection):
         sudo: sshd is not."""
         if self.sudo:
             raise HostError(
-                f"{self.name}: no tunnel to what runs there by sudo: the login is not root's",
-                advice="Log in as root; or have loads started there by themselves.",
+                f"{self.name}: no tunnel to processes under sudo: the login is not root",
+                advice='Log in as root, or remove start = "server".',
             )
         return tunnel(self.name, self._folder, path)
 
@@ -476,17 +476,17 @@ class Connection(AgentConnection):
 
     def remedy(self, why: str) -> str:
         if not why:
-            return "Install openssh-client on this machine."
-        trial = f"Try it by hand: ssh -o BatchMode=yes {self._where} true"
+            return "Install openssh-client on this host."
+        trial = f"Try manually: ssh -o BatchMode=yes {self._where} true"
         if "Host key verification failed" in why:
             return (
-                "Its host key is not the one that known_hosts has, or known_hosts has none: find"
-                f" out whether it is the machine you mean, and put that right.\n  {trial}"
+                "Its host key differs from known_hosts or is missing there: verify the host,"
+                f" then correct known_hosts.\n  {trial}"
             )
         if "Permission denied" in why:
             return (
-                "Nobody can type a password here: give it a key of yours (ssh-copy-id), or load"
-                f" the key (ssh-add).\n  {trial}"
+                "Password login is not possible: install your key (ssh-copy-id), or load it"
+                f" (ssh-add).\n  {trial}"
             )
         return trial
 

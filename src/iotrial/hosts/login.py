@@ -74,7 +74,7 @@ def login(where: str) -> tuple[list[tuple[str, str]], str]:
         raise UsageError(f"ssh = {where!r}: {error}", advice=_HOW) from error
     odd = [option for option, _ in first + more if option[1] not in _LOGIN_ONLY]
     if odd or left or not rest:
-        what = f"{(odd + left)[0]} is not about how to reach a host" if odd + left else "no host"
+        what = f"{(odd + left)[0]} is not a connection option" if odd + left else "no host"
         raise UsageError(f"ssh = {where!r}: {what}", advice=_HOW)
     if why := _acts(first + more, rest[0]):
         raise UsageError(f"ssh = {where!r}: {why}", advice=_HOW)
@@ -97,8 +97,8 @@ def _acts(options: Sequence[tuple[str, str]], host: str) -> str:
         if option in ("-F", "-J", "-l", "-o") and (why := why_not_named(name, named)):
             return f"{option} {value!r} {why}"
     if names_known_hosts(options) and is_loose(options):
-        return "ssh would write to the file of known hosts: StrictHostKeyChecking has to be yes"
-    return "" if _is_name(host) else f"{host!r} names no machine"
+        return "ssh would write to the known hosts file: StrictHostKeyChecking must be yes"
+    return "" if _is_name(host) else f"{host!r} does not name a host"
 
 
 def _parts(option: str, value: str) -> tuple[str, str]:
@@ -114,11 +114,15 @@ def _parts(option: str, value: str) -> tuple[str, str]:
 def why_not_named(keyword: str, value: str) -> str:
     """Why ``value`` cannot be the machine or user that a keyword (in small letters) names."""
     if keyword == "-F":
-        return "" if _FILE.fullmatch(value) else "is a name that ssh may hand to a shell: rename it"
+        return (
+            ""
+            if _FILE.fullmatch(value)
+            else "contains characters that ssh may pass to a shell: rename it"
+        )
     if keyword == "hostkeyalias":
         # Written into a file of known hosts as it is, whoever reads that file afterwards.
-        return "" if _ALIAS.fullmatch(value) else "is no name of a host"
-    return "names no machine or user" if keyword in _NAMES and not _is_name(value) else ""
+        return "" if _ALIAS.fullmatch(value) else "is not a host name"
+    return "does not name a host or user" if keyword in _NAMES and not _is_name(value) else ""
 
 
 def is_known_hosts(keyword: str, value: str) -> bool:
@@ -143,7 +147,7 @@ def _is_name(word: str) -> bool:
     return bool(word) and not word.startswith("-") and not _SPOILT.search(word)
 
 
-_HOW = 'Say it as to ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'
+_HOW = 'Write it as for ssh(1): a name of ssh_config, or "user@host", or "-p 2222 user@host".'
 
 
 def unreachable(where: str) -> tuple[str, str] | None:

@@ -120,7 +120,7 @@ def unseen(host: Reader) -> str:
     """What this user cannot see of the books that root keeps on the host, in a sentence."""
     if _environment(host).get(STATE) or host.run(["id", "-u"]).text.strip() == "0":
         return ""
-    return "Not root: what runs by root owe cannot be seen from here. Ask as root."
+    return "Not root: settings left by runs of root are not visible. Run it as root."
 
 
 # -- trust -----------------------------------------------------------------------------------------
@@ -173,23 +173,24 @@ def not_ours(seen: LinkStatus, uid: int, kind: str) -> str:
         return f"it is a {seen.kind}"
     if seen.owner not in (0, uid):
         return f"it belongs to user {seen.owner}"
-    return f"others may write it (mode {seen.mode:04o})" if seen.mode & _OTHERS else ""
+    return f"it is writable by other users (mode {seen.mode:04o})" if seen.mode & _OTHERS else ""
 
 
 def above_ours(seen: LinkStatus, uid: int) -> str:
     """Why somebody else could put another thing in the place of what is in here, or ''."""
     if seen.owner not in (0, uid):
-        return f"it belongs to user {seen.owner}, who could replace what is in it"
+        return f"it belongs to user {seen.owner}, who could replace its content"
     if seen.kind == "directory" and seen.mode & _OTHERS and not seen.mode & stat.S_ISVTX:
-        return f"others may replace what is in it (mode {seen.mode:04o})"
+        return f"other users can replace its content (mode {seen.mode:04o})"
     return ""
 
 
 def _refusal(host: Reader, path: str, why: str) -> RefusedError:
     return RefusedError(
         f"{host.name}: {path} cannot be trusted with iotrial's state: {why}",
-        advice="Nothing of it was read or executed. See who made it. If it is yours: chown it to"
-        " yourself or root, and `chmod go-w` it. Or name another folder: IOTRIAL_STATE=FOLDER.",
+        advice="No file in it was read or executed. Find who created it. If it is yours: chown"
+        " it to yourself or root, and `chmod go-w` it. Or use another folder:"
+        " IOTRIAL_STATE=FOLDER.",
     )
 
 
@@ -208,7 +209,7 @@ def _reals(host: Reader, folders: Sequence[str]) -> list[str]:
 
 def _seen(host: Reader, paths: Sequence[str]) -> Mapping[str, LinkStatus]:
     if odd := [path for path in paths if "\n" in path]:
-        raise _refusal(host, repr(odd[0]), "there is a line end in its name")
+        raise _refusal(host, repr(odd[0]), "its name contains a line break")
     found: dict[str, LinkStatus] = {}
     for line in host.run(["stat", "-c", _FORMAT, "--", *paths]).text.splitlines():
         owner, mode, kind, path = line.split("|", 3)
@@ -220,7 +221,7 @@ def _uid(host: Reader) -> int:
     answer = host.run(["id", "-u"])
     if answer.exit != 0 or not answer.text.strip().isdigit():
         raise HostError(
-            f"{host.name}: `id -u` does not say who we are: {answer.complaint}",
-            advice="Is coreutils installed there? Try it by hand.",
+            f"{host.name}: `id -u` failed: {answer.complaint}",
+            advice="Check that coreutils is installed there.",
         )
     return int(answer.text)

@@ -163,8 +163,8 @@ def _await_ready(host: str, process: subprocess.Popen[bytes]) -> None:
     process.wait()
     why = complaint or said[-_SHOWN:].decode("utf-8", "replace").strip()
     raise HostError(
-        f"{host}: the guard that would restore it does not start: {why or 'it says nothing'}",
-        advice="It needs sh, flock and coreutils there. Nothing was changed.",
+        f"{host}: the guard that would restore it did not start: {why or 'no message'}",
+        advice="It needs sh, flock and coreutils there. No setting was changed.",
     )
 
 

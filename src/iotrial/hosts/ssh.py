@@ -92,7 +92,7 @@ class _Kept:
                 raise EOFError
             data = base64.b64decode(found.removesuffix(b"\n"), validate=True)
             if short and data:
-                raise ValueError("base64 goes on behind its end")
+                raise ValueError("data after the end of base64")
             short = len(data) < _PIECE // 4 * 3
             if data:
                 yield data
@@ -119,7 +119,7 @@ def _left(kept: _Kept) -> Iterator[tuple[str, Iterator[bytes]]]:
         kept.line()
         pure = PurePosixPath(path)
         if pure.is_absolute() or ".." in pure.parts or not pure.parts or "\0" in path:
-            raise ValueError(f"{path[:200]!r} is no file of the load's folder")
+            raise ValueError(f"{path[:200]!r} is not a file of the load's folder")
         content = kept.pieces()
         yield path, content
         for _ in content:  # what nobody wanted
@@ -263,11 +263,11 @@ class RemoteProcess:
             return bool(more)
         self._left.write(more)
         if self._came > LEFT_MOST:
-            self._refuse(words("what the load left", self._came, LEFT_MOST))
+            self._refuse(words("files of the load", self._came, LEFT_MOST))
         if self._came % LOOKS_EVERY < len(more) and _free(self._folder) < LEFT_FREE:
             self._refuse(
-                f"{format_bytes(self._came)} of what the load left came, and there is no room for"
-                f" more: {self._folder} has less than {format_bytes(LEFT_FREE)} left"
+                f"disk full after {format_bytes(self._came)} of the load's files: {self._folder}"
+                f" has less than {format_bytes(LEFT_FREE)} free"
             )
         return bool(more)
 
@@ -285,8 +285,8 @@ class RemoteProcess:
         except ValueError as error:
             self._close()
             raise HostError(
-                f"{self._host}: what the load left cannot be taken over: {error}",
-                advice="Nothing but iotrial may print in a session there: look at ~/.bashrc.",
+                f"{self._host}: the files of the load cannot be transferred: {error}",
+                advice="Only iotrial may print in a session there: check ~/.bashrc.",
             ) from error
         self._close()
         self._status = status
@@ -318,9 +318,9 @@ class RemoteProcess:
         except OSError as error:
             self._close()
             raise HostError(
-                f"{self._host}: {name[:300]}, a file that the load left, cannot be written here:"
+                f"{self._host}: {name[:300]}, a file of the load, cannot be written here:"
                 f" {error.strerror}",
-                advice=f"Look at what lies in {self._folder}, and at the room on its disk.",
+                advice=f"Check the content of {self._folder}, and the free space on its disk.",
             ) from error
 
     def _fail(self) -> NoReturn:
@@ -331,8 +331,8 @@ class RemoteProcess:
         raise HostUnreachable(
             f"{self._host}: the session of the load ended before the load"
             + (f": {why}" if why else ""),
-            advice="The guard there ends the load, or, when the host can be reached again,"
-            " `iotrial restore` does.",
+            advice="The guard there stops the load; so does `iotrial restore` once the host is"
+            " reachable.",
         )
 
     def _close(self) -> None:
@@ -432,7 +432,7 @@ class AgentHost:
             return ""
         return (
             f"the login is user {self._connection.uid}'s, and sudo -n does not help"
-            f" ({self._connection.sudo_said or 'it says nothing'}); log in as root, or let it"
+            f" ({self._connection.sudo_said or 'no message'}); log in as root, or let it"
         )
 
     # -- commands ---------------------------------------------------------------------------------

@@ -51,24 +51,24 @@ def _arms(results: Results, comparison: Comparison) -> Iterable[Doubt]:
 
 
 DIAGNOSTICS: tuple[Diagnostic, ...] = (
-    Diagnostic("hosts", "what blocks on several hosts differ by", _of_results(host_doubts)),
-    Diagnostic("drift", "whether the response moves with time", _of_results(drift_doubts)),
+    Diagnostic("hosts", "differences between blocks on several hosts", _of_results(host_doubts)),
+    Diagnostic("drift", "drift of the response over time", _of_results(drift_doubts)),
     Diagnostic(
         "ranks",
-        "whether a test by ranks agrees",
+        "agreement with a rank test",
         lambda results, comparison: rank_doubts(results, comparison.findings),
     ),
     Diagnostic(
-        "unequal noise", "whether one treatment is noisier than others", _of_results(noise_doubts)
+        "unequal noise", "noise of each treatment against the others", _of_results(noise_doubts)
     ),
-    Diagnostic("outliers", "trials far from those like them", _of_results(outlier_doubts)),
-    Diagnostic("warm-up", "whether rates had settled when they count", _of_results(warmup_doubts)),
-    Diagnostic("validity", "what the checks of validity say", _of_results(validity.of_study)),
-    Diagnostic("interactions", "whether an average hides opposite effects", _interactions),
-    Diagnostic("arms", "whether arms that are the same differ (A/A)", _arms),
+    Diagnostic("outliers", "outliers", _of_results(outlier_doubts)),
+    Diagnostic("warm-up", "steady state of the measured rates", _of_results(warmup_doubts)),
+    Diagnostic("validity", "validity checks", _of_results(validity.of_study)),
+    Diagnostic("interactions", "averages that hide opposite effects", _interactions),
+    Diagnostic("arms", "differences between identical arms (A/A)", _arms),
     Diagnostic(
         "alone",
-        "what stands without a repeat or a counterpart",
+        "results without a repeat or a counterpart",
         lambda results, comparison: alone(results, comparison.findings),
         recorded=True,
     ),

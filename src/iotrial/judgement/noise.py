@@ -81,22 +81,22 @@ def _doubts(results: Results, workload: Workload, level: float) -> Iterator[Doub
     ramp, more = seconds(workload, "ramp_time"), step * found.points
     yield Doubt(
         "warm-up",
-        f"{workload.name}: in the first {format_seconds(more)} that count, the rate of the device "
-        f"is {(found.ratio - 1) * 100:+.1f} % against what follows (p = {found.p:.1g}, "
-        f"{len(series)} trials): means are off by about {bias * 100:+.1f} %",
-        f"warm-up is longer than the ramp_time of {format_seconds(ramp)}: "
-        f"ramp_time = {math.ceil(ramp + more)}s leaves it out; `iotrial run --aa` says how long a"
-        " trial should be",
+        f"{workload.name}: in the first {format_seconds(more)} measured, the rate of the device"
+        f" is {(found.ratio - 1) * 100:+.1f} % against what follows (p = {found.p:.1g},"
+        f" {len(series)} trials): means are off by about {bias * 100:+.1f} %",
+        f"warm-up is longer than the ramp_time of {format_seconds(ramp)}: set ramp_time ="
+        f" {math.ceil(ramp + more)}s; `iotrial run --aa` estimates the trial length",
     )
 
 
 def _unsettled(workload: Workload, trials: int, p: float) -> Doubt:
     return Doubt(
         "warm-up",
-        f"{workload.name}: the rate of the device still changes in the latter half of what counts, "
-        f"alike in all trials (p = {p:.1g}, {trials} trials): the mean depends on the runtime",
-        "look at telemetry.jsonl of a trial for what fills up or empties (a cache, free blocks); "
-        "precondition, give a longer ramp_time, or measure longer than it takes",
+        f"{workload.name}: the rate of the device still changes in the second half of the"
+        f" measured time, in the same way in all trials (p = {p:.1g}, {trials} trials): the mean"
+        " depends on the runtime",
+        "check telemetry.jsonl of a trial for a cache or a pool of free blocks that fills or"
+        " empties; precondition, or raise ramp_time or runtime beyond that time",
     )
 
 
@@ -327,7 +327,7 @@ def answer(found: Sequence[WorkloadNoise]) -> str:
         f"block{_least(part.efforts)}."
         for part in found
     ]
-    return " ".join(["This is the noise floor, for nothing was varied.", *said])
+    return " ".join(["This is the noise floor: the study varied no factor.", *said])
 
 
 def _least(table: Sequence[SampleSize]) -> str:
@@ -336,6 +336,6 @@ def _least(table: Sequence[SampleSize]) -> str:
         return ""
     best = min(told, key=lambda each: abs(each.difference - 0.02))
     return (
-        f"; a difference of {best.difference * 100:.0f} % "
-        f"takes {best.blocks} blocks, {format_wait(best.seconds)}"
+        f"; detecting {best.difference * 100:.0f} % needs {best.blocks} blocks,"
+        f" {format_wait(best.seconds)}"
     )

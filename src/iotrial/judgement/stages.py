@@ -57,13 +57,13 @@ def _methods(study: Study, found: Sequence[StageResult]) -> Iterator[str]:
     if once := [str(each.stage.number) for each in told if by_one_look(each)]:
         stages = "stage" if len(once) == 1 else "stages"
         yield (
-            f"Intervals of {stages} {', '.join(once)} are for one look, when all blocks of a stage"
-            " are done; seen before that, they are too sure."
+            f"Intervals of {stages} {', '.join(once)} are valid for one look, after all blocks"
+            " of a stage; before that they are too narrow."
         )
     yield (
-        f"The {len(study.stages)} stages share the error: each has a confidence of "
-        f"{study.decide.confidence ** (1 / len(study.stages)):.2%}, and what a stage keeps is "
-        "read from intervals of all pairs of its levels."
+        f"The {len(study.stages)} stages share the error rate: each has a confidence of"
+        f" {study.decide.confidence ** (1 / len(study.stages)):.2%}; a stage selects levels from"
+        " the intervals of all pairs of its levels."
     )
 
 
@@ -100,12 +100,12 @@ def _answer(
     kept = [f"{c.factor}={c.current}" for c in chosen if c.stage and c.new == c.current]
     over = len(found) == len(study.stages) and found[-1].decided
     if not over:
-        yield f"Not finished: stage {found[-1].stage.number} of {len(study.stages)} is to be done."
+        yield f"Not finished: stage {found[-1].stage.number} of {len(study.stages)} is next."
     if changes:
         keeping = f", and keep {', '.join(kept)}" if kept else ""
         yield f"{'Change' if over else 'So far: change'} {', '.join(changes)}{keeping}."
     elif over:
-        yield "Change nothing: no stage found a reason to."
+        yield "Change nothing: no stage found an improvement."
     for each in found:
         if each.stage.then == "confirm" and each.decided:
             yield confirmed(study, each)
@@ -116,7 +116,7 @@ def confirmed(study: Study, each: StageResult) -> str:
     where = f" on {each.results.study.targets[0].name}" if study.targets else ""
     if not own:
         return (
-            "There was nothing to confirm."
+            "Nothing to confirm."
             if not each.results.records
             else (f"Not confirmed{where}: no valid trials.")
         )
@@ -133,7 +133,7 @@ def confirmed(study: Study, each: StageResult) -> str:
         return f"Not confirmed{where}: new against current is {told}{guard}."
     if "better" in verdicts:
         return f"Confirmed{where}: new against current is {told}."
-    return f"Not confirmed{where}, where no gain was shown: new against current is {told}."
+    return f"Not confirmed{where}, no gain shown: new against current is {told}."
 
 
-_WORDS = {"better": "better", "worse": "worse", "same": "the same", "cannot-tell": "not told"}
+_WORDS = {"better": "better", "worse": "worse", "same": "the same", "cannot-tell": "undecided"}

@@ -65,7 +65,7 @@ def of_study(entry: KeptSetting) -> bool:
 def problem(entry: KeptSetting) -> tuple[str, str] | None:
     """(key, why) of what keeps a setting from being kept; None where nothing does."""
     if of_study(entry):
-        return "tunable", f"{entry.tunable} is made of files and commands that a study defines"
+        return "tunable", f"{entry.tunable} consists of files and commands defined by a study"
     try:
         knob = tunable(entry.tunable)
     except UsageError as error:
@@ -108,9 +108,9 @@ def _wrong(key: str, text: str) -> str:
         (not text.isprintable(), "holds a control character"),
         (len(text) > _LONGEST, f"is longer than {_LONGEST} characters"),
         (key != "on" and not text.strip(), "is empty"),
-        (key == "value" and text != text.strip(), "begins or ends with a blank"),
-        (form is not None and not form.fullmatch(text), "has not the form of one"),
-        (acts, "holds what no mounted file system shows"),
+        (key == "value" and text != text.strip(), "starts or ends with a blank"),
+        (form is not None and not form.fullmatch(text), "is malformed"),
+        (acts, "contains a character that mount options cannot have"),
     )
     return next((f"{why}: {text[:80]!r}" for found, why in wrong if found), "")
 
@@ -141,8 +141,8 @@ def way_problem(ssh: str) -> str:
     for option, value in options:
         plain = option in _SWITCHES or (option in _WITH_A_WORD and _REACHED_BY.fullmatch(value))
         if not plain:
-            return f"ssh = {ssh!r}: {option} {value}".rstrip() + " is not taken from results"
-    return "" if _REACHED_BY.fullmatch(host) else f"ssh = {ssh!r}: {host!r} is no name of a host"
+            return f"ssh = {ssh!r}: {option} {value}".rstrip() + " is not accepted from results"
+    return "" if _REACHED_BY.fullmatch(host) else f"ssh = {ssh!r}: {host!r} is not a host name"
 
 
 Wins = Literal["ours", "theirs", "perhaps"]

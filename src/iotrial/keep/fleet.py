@@ -23,7 +23,7 @@ from iotrial.model.study import StudyHost
 _APPLY = """\
 #!/bin/sh
 # {title}
-# Puts the files beside this script in place; run as root.  undo.sh gives back what was there.
+# Puts the files beside this script in place; run as root.  undo.sh restores the former files.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 old=/var/lib/iotrial/kept-by-hand/{name}
@@ -55,7 +55,7 @@ try() {{
 _UNDO = """\
 #!/bin/sh
 # {title}
-# Gives back what apply.sh found; run as root.
+# Restores the former files that apply.sh found; run as root.
 set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 old=/var/lib/iotrial/kept-by-hand/{name}

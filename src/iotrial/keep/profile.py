@@ -107,11 +107,11 @@ def load(path: Path) -> Profile:
         with path.open("rb") as stream:
             raw = stream.read(_MOST_BYTES + 1)
     except OSError as error:
-        advice = "Look at its name, owner and mode."
+        advice = "Check its name, owner and mode."
         raise StudyError(f"cannot be read: {error.strerror}", file=file, advice=advice) from None
     if len(raw) > _MOST_BYTES:
-        advice = "`iotrial keep --help` shows what a profile is."
-        raise StudyError("is larger than any profile (1 MiB)", file=file, advice=advice)
+        advice = "`iotrial keep --help` describes profiles."
+        raise StudyError("is larger than 1 MiB", file=file, advice=advice)
     try:
         return parse(raw.decode("utf-8"), file)
     except UnicodeDecodeError as error:
@@ -131,10 +131,10 @@ def parse(text: str, file: str) -> Profile:
     name = read.text(found, "name", ())
     if not _NAME.fullmatch(name):
         advice = f"Use small letters, digits and hyphens, at most 48: {named(name)}"
-        raise read.problem(("name",), f"name {name!r} cannot name files", advice)
+        raise read.problem(("name",), f"name {name!r} is not a valid file name", advice)
     rows = found.get("keep")
     if not isinstance(rows, list) or not rows:
-        raise read.problem(("keep",), "there is nothing to keep", "Add a [[keep]] table.")
+        raise read.problem(("keep",), "the profile has no setting to keep", "Add a [[keep]] table.")
     hosts = _hosts(read, found.get("hosts", {}))
     kept = [(at, each) for at, row in enumerate(rows) for each in _of_row(read, row, at, hosts)]
     _no_twins(read, kept)
@@ -155,10 +155,10 @@ def _toml(text: str, file: str) -> dict[str, Any]:
         line = int(place[2] or text.count("\n") + 1) if place else 0
         what = place[1] if place else str(error)
         message = f"not TOML: {what}"
-        raise StudyError(message, file=file, line=line, advice="Mend the TOML.") from None
+        raise StudyError(message, file=file, line=line, advice="Fix the TOML syntax.") from None
     except RecursionError:
         what = "not a profile: nested too deeply"
-        raise StudyError(what, file=file, advice="Mend the TOML.") from None
+        raise StudyError(what, file=file, advice="Fix the TOML syntax.") from None
 
 
 def to_toml(profile: Profile) -> str:
@@ -202,8 +202,8 @@ class _Reader:
     def known(self, table: Mapping[str, Any], keys: set[str], path: tuple[str | int, ...]) -> None:
         for key in table:
             if key not in keys:
-                advice = f"Known here: {', '.join(sorted(keys))}"
-                raise self.problem((*path, key), f"there is no key {key!r}", advice)
+                advice = f"Known keys: {', '.join(sorted(keys))}"
+                raise self.problem((*path, key), f"unknown key {key!r}", advice)
 
     def text(
         self,
@@ -229,7 +229,7 @@ def _hosts(read: _Reader, tables: object) -> tuple[StudyHost, ...]:
         path = ("hosts", name)
         if not _HOST.fullmatch(name):
             advice = "Use letters, digits, dots, hyphens and underscores."
-            raise read.problem(path, f"{name!r} cannot name a host", advice)
+            raise read.problem(path, f"{name!r} is not a valid host name", advice)
         if not isinstance(table, dict):
             raise read.problem(path, f"{name} is not a table", f"Write [hosts.{name}].")
         read.known(table, {"ssh", "via"}, path)
@@ -253,11 +253,11 @@ def _of_row(
     try:
         named = expanded(read.text(row, "host", path, needed=False)) or tuple(known)
     except ValueError as error:
-        raise read.problem((*path, "host"), str(error), 'Such as host = "box[1-4]"') from None
+        raise read.problem((*path, "host"), str(error), 'For example host = "box[1-4]"') from None
     for name in named:
         if name not in known:
             advice = f"Known: {', '.join(known)}" if known else f"Add [hosts.{name}]."
-            raise read.problem((*path, "host"), f"there is no host {name!r}", advice)
+            raise read.problem((*path, "host"), f"unknown host {name!r}", advice)
     return tuple(replace(entry, host=name) for name in named) or (entry,)
 
 
@@ -288,6 +288,6 @@ def _no_twins(read: _Reader, entries: Iterable[tuple[int, KeptSetting]]) -> None
         key = (entry.host, entry.tunable, entry.device)
         if key in seen:
             where = ":".join(part for part in (entry.host, entry.device) if part) or "the host"
-            what = f"{entry.tunable} on {where} is kept twice"
-            raise read.problem(("keep", at), what, "Leave one of them out.")
+            what = f"{entry.tunable} on {where} occurs twice"
+            raise read.problem(("keep", at), what, "Remove one of them.")
         seen.add(key)

@@ -43,9 +43,9 @@ def profile(
     results, comparison = judged.results, judged.comparison
     if results.pretended:
         raise RefusedError(
-            f"{results.folder}: these results are pretended: no real machine was measured, so"
-            " there is nothing to keep",
-            advice="Run the study without --pretend, and keep what that finds.",
+            f"{results.folder}: these results are pretended: no host was measured, so no setting"
+            " can be kept",
+            advice="Run the study without --pretend, and keep its settings.",
         )
     levels = dict(chosen or {}) or winners(results, comparison)
     for varied, label in levels.items():
@@ -61,10 +61,10 @@ def profile(
     apart = tuple(dict.fromkeys(str(e) for e in entries.values() if of_study(e)))
     entries = {key: entry for key, entry in entries.items() if not of_study(entry)}
     if not entries:
-        own = f"; only by commands of the study itself: {plain(', '.join(apart))}" if apart else ""
+        own = f"; set only by commands of the study: {plain(', '.join(apart))}" if apart else ""
         raise RefusedError(
-            f"{results.folder}: there is nothing to keep: {_nothing(levels, comparison)}{own}",
-            advice="A level is kept all the same with --finding FACTOR=LEVEL.",
+            f"{results.folder}: no setting to keep: {_nothing(levels, comparison)}{own}",
+            advice="To keep a level anyway: --finding FACTOR=LEVEL.",
         )
     named_hosts = {entry.host for entry in entries.values() if entry.host}
     places = (place for place in results.study.places if place.name in named_hosts)
@@ -87,20 +87,20 @@ def _vet(results: Results, entries: Iterable[KeptSetting], hosts: Iterable[Study
             raise RefusedError(
                 f"{results.folder}: {plain(entry.tunable)} in trials/*/before.json or"
                 f" hosts/*.json: {plain(found[1])}",
-                advice="Nothing of it is kept: write a profile of your own (iotrial keep --help).",
+                advice="No setting was kept: write your own profile (iotrial keep --help).",
             )
     for place in hosts:
         if why := way_problem(place.ssh):
             raise RefusedError(
                 f"{results.folder}/study.toml: hosts.{plain(place.name)}: {plain(why)}",
-                advice="Say in your ssh_config how it is reached, or write a profile of your own.",
+                advice="Configure the host in your ssh_config, or write your own profile.",
             )
 
 
 def _nothing(levels: Mapping[str, str], comparison: Comparison) -> str:
     if levels:
         told = ", ".join(f"{factor}={label}" for factor, label in levels.items())
-        return f"{told} is of the load or the target, and no setting of the machine"
+        return f"{told} is an option of the load or target, not a setting of the host"
     return comparison.recommendation
 
 
@@ -155,11 +155,14 @@ def _known(results: Results, factor: str, label: str) -> None:
     names = {each.name: each for each in results.study.factors}
     if factor not in names:
         raise UsageError(
-            f"the study has no factor {factor!r}", advice=f"It has: {', '.join(names) or 'none'}"
+            f"the study has no factor {factor!r}",
+            advice=(f"Its factors: {', '.join(names) or 'none'}"),
         )
     labels = [level.label for level in names[factor].levels]
     if label not in labels:
-        raise UsageError(f"{factor} has no level {label!r}", advice=f"It has: {', '.join(labels)}")
+        raise UsageError(
+            f"{factor} has no level {label!r}", advice=(f"Its levels: {', '.join(labels)}")
+        )
 
 
 def _hosts(results: Results) -> tuple[str, ...]:
@@ -220,7 +223,7 @@ def _because(comparison: Comparison, factor: str, label: str) -> str:
         for finding in comparison.findings
         if finding.primary and finding.factor == factor and finding.level == label
     ]
-    return "; ".join(told) or "chosen by a person, or by what a race or stages came to"
+    return "; ".join(told) or "chosen by the operator, or by a race or stages"
 
 
 def _claim(finding: Finding) -> str:

@@ -54,7 +54,7 @@ def parse(text: str) -> Address:
     if not match or int(match[2]) > MOST_PORT:
         raise UsageError(
             f"--live {text}: not ADDR:PORT",
-            advice=f"Such as {LOOPBACK}:8080; {FREE} takes a port that is free.",
+            advice=f"For example {LOOPBACK}:8080; port {FREE} selects a free port.",
         )
     return Address((match[1] or "").strip("[]") or LOOPBACK, int(match[2]))
 
@@ -87,12 +87,12 @@ def _advice(error: Exception, address: Address) -> str:
     match getattr(error, "errno", 0):
         case errno.EADDRINUSE:
             return (
-                "Another program listens there. Name another port, or let one be found:"
-                f" --live {address.name}:0"
+                "Another process listens there. Name another port, or select a free one: --live"
+                f" {address.name}:0"
             )
         case errno.EACCES | errno.EPERM:
-            return "Ports below 1024 are for root. Name one above."
-    return f"Name an address of this machine; --live alone takes {LOOPBACK} and a free port."
+            return "Ports below 1024 need root. Name a higher port."
+    return f"Name an address of this host; --live alone uses {LOOPBACK} and a free port."
 
 
 def is_loopback(found: socket.socket) -> bool:

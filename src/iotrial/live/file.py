@@ -83,6 +83,6 @@ def read(folder: Path) -> dict[str, Any] | None:
             return found
         time.sleep(0.01)
     raise FormatError(
-        f"{path}: is not what a run of this version says of itself",
-        advice="`iotrial status` without --follow says how far the folder is.",
+        f"{path}: is not a live status of this version",
+        advice="`iotrial status` without --follow shows the progress of the folder.",
     )

@@ -28,14 +28,14 @@ Sample = tuple[str, Labels, float]
 
 COUNTERS = (
     ("operations", "reads", "writes", 1.0, "I/O that the {} completed"),
-    ("bytes", "sectors_read", "sectors_written", float(SECTOR), "bytes it moved"),
-    ("seconds", "read_ms", "write_ms", 1e-3, "time that completed I/O took, added up"),
+    ("bytes", "sectors_read", "sectors_written", float(SECTOR), "bytes transferred"),
+    ("seconds", "read_ms", "write_ms", 1e-3, "total time of completed I/O"),
 )
 """Unit, the kernel's counters of reads and writes, what one of them is, help."""
 GAUGES = (
-    ("{}.iops", "{}_operations_per_second", "operations_per_second", "I/O a second"),
-    ("{}.bw", "{}_bytes_per_second", "bytes_per_second", "bytes a second"),
-    ("{}.lat", "{}_latency_seconds", "seconds", "mean latency of this second"),
+    ("{}.iops", "{}_operations_per_second", "operations_per_second", "I/O per second"),
+    ("{}.bw", "{}_bytes_per_second", "bytes_per_second", "bytes per second"),
+    ("{}.lat", "{}_latency_seconds", "seconds", "mean latency of the last second"),
 )
 PLACE = ("host", "target", "device", "path")
 _LABELS = {"device": 3, "path": 4}
@@ -145,25 +145,27 @@ def _run(document: Mapping[str, Any]) -> Iterator[Metric]:
             "trial": now["folder"], "workload": now["workload"], "target": now["target"],
             "treatment": treatment, "block": str(now["block"]), "attempt": str(now["attempt"]),
         }  # fmt: skip
-    yield _family("iotrial_trial", ("info", "", "the trial at work"), [("_info", info, 1.0)])
+    yield _family("iotrial_trial", ("info", "", "current trial"), [("_info", info, 1.0)])
     yield _family(
         "iotrial_phase",
-        ("stateset", "", "what the run does now"),
+        ("stateset", "", "current state of the run"),
         [("", {"iotrial_phase": each}, float(each == document["phase"])) for each in PHASES],
     )
     states = [(state, progress[state]) for state in ("valid", "invalid", "failed")]
     yield _family(
         "iotrial_trials",
-        ("counter", "", "trials of the study that are done, by what they became"),
+        ("counter", "", "executed trials of the study, by state"),
         [("_total", {"state": state}, count) for state, count in states],
     )
     left = progress["most"] - progress["done"]
     yield _family(
-        "iotrial_trials_left", ("gauge", "", "trials that are left, at most"), [("", {}, left)]
+        "iotrial_trials_left",
+        ("gauge", "", "upper bound of the remaining trials"),
+        [("", {}, left)],
     )
     yield _family(
         "iotrial_left_seconds",
-        ("gauge", "seconds", "time until the end, at most; 0: not known"),
+        ("gauge", "seconds", "upper bound of the remaining time; 0: unknown"),
         [("", {}, progress["wait"])],
     )
     ends = (("low", "low"), ("ratio", "estimate"), ("high", "high"))

@@ -305,7 +305,7 @@ class LiveServer:
                 document = self.picture.document(self.clock())
                 body = json.dumps(document).encode("ascii")
                 return whole(request, "application/json", body)
-        raise RequestRefused(HTTPStatus.NOT_FOUND, "nothing is here")
+        raise RequestRefused(HTTPStatus.NOT_FOUND, "not found")
 
 
 class _Reader(asyncio.Protocol):
@@ -349,7 +349,9 @@ class _Reader(asyncio.Protocol):
         except RequestRefused as why:
             self._refuse(why)
         except Exception:  # noqa: BLE001 (a fault of ours is one reader's, not the run's)
-            self._refuse(RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "a fault of iotrial"))
+            self._refuse(
+                RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error of iotrial")
+            )
 
     def _answer(self, request: PageRequest) -> None:
         self._server.gate.check(request)

@@ -72,16 +72,18 @@ def _safely(check: Callable[[Reader], HostCheck], host: Reader) -> HostCheck:
         return check(host)
     except IotrialError as error:
         name = check.__name__.removeprefix("_").replace("_", "-")
-        return HostCheck(name, "warn", f"could not be looked at: {error.message}", error.advice)
+        return HostCheck(name, "warn", f"could not be checked: {error.message}", error.advice)
 
 
 def _owed(owed: Sequence[str], blind: str) -> HostCheck:
     if blind and not owed:
         return HostCheck("owed", "warn", blind, f"{as_root()} status")
     if not owed:
-        return HostCheck("owed", "ok", "no settings are owed to this host")
+        return HostCheck("owed", "ok", "no settings are left to restore on this host")
     listed = "; ".join(owed)
-    return HostCheck("owed", "bad", f"owed by an earlier session: {listed}", "iotrial restore")
+    return HostCheck(
+        "owed", "bad", f"left changed by an earlier session: {listed}", "iotrial restore"
+    )
 
 
 def _any_tool(host: Reader) -> list[HostCheck]:
@@ -117,7 +119,7 @@ def _tool(host: Reader, tool: Tool) -> HostCheck:
 def _root(host: Reader) -> HostCheck:
     if host.run(["id", "-u"]).text.strip() == "0":
         return HostCheck("root", "ok", "running as root")
-    reason = "not root: settings and loop devices are out of reach"
+    reason = "not root: settings and loop devices are not available"
     return HostCheck("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
 
 
@@ -146,7 +148,7 @@ def _loop(host: Reader) -> HostCheck:
 def _schedulers(host: Reader) -> HostCheck:
     offered = machine.schedulers(host)
     if not offered:
-        remedy = "Is this a machine with block devices of its own?"
+        remedy = "Check that this host has block devices."
         return HostCheck("schedulers", "warn", "no device offers an I/O scheduler", remedy)
     if len(offered) == 1:
         remedy = "modprobe -a mq-deadline bfq kyber-iosched, where the kernel has them as modules"
@@ -157,35 +159,32 @@ def _schedulers(host: Reader) -> HostCheck:
 def _writers(host: Reader) -> HostCheck:
     found = machine.writers(host)
     if not found:
-        return HostCheck("other-writers", "ok", "nobody else changes settings")
+        return HostCheck("other-writers", "ok", "no other program changes settings")
     if any(each.startswith("iotrial ") for each in found):
-        remedy = "Wait until it has ended"
-        return HostCheck("other-writers", "bad", f"at work here: {', '.join(found)}", remedy)
+        remedy = "Wait until it ends"
+        return HostCheck("other-writers", "bad", f"running here: {', '.join(found)}", remedy)
     names = list(dict.fromkeys(each.split(" ", 1)[0] for each in found))
     what = "; ".join(f"{name} writes {machine.WRITERS[name]}" for name in names)
-    remedy = f"systemctl stop {' '.join(names)}, for as long as you measure"
+    remedy = f"systemctl stop {' '.join(names)}, during measurements"
     reason = f"also change settings: {', '.join(found)}. {what}"
     return HostCheck("other-writers", "warn", reason, remedy)
 
 
 def _udev_rules(host: Reader) -> HostCheck:
     if not machine.udev(host):
-        return HostCheck("udev-rules", "ok", "udev is not at work: no rule is applied")
+        return HostCheck("udev-rules", "ok", "udev is not running: no rule is applied")
     found = rules(host)
     if not found:
         return HostCheck("udev-rules", "ok", "no udev rule writes settings")
     reason = f"udev writes settings whenever a device is added or changed: {', '.join(found)}"
-    remedy = (
-        "Take the rules that concern your target away while you measure, then"
-        " `udevadm control --reload`"
-    )
+    remedy = "Remove the rules for your target during measurements, then `udevadm control --reload`"
     return HostCheck("udev-rules", "warn", reason, remedy)
 
 
 def _governor(host: Reader) -> HostCheck:
     name = reading.text(host, machine.GOVERNOR)
     if name in ("", "performance"):
-        return HostCheck("cpu-governor", "ok", name or "no frequency scaling to be seen")
+        return HostCheck("cpu-governor", "ok", name or "no frequency scaling visible")
     reason = f"the CPU frequency governor is {name}: clocks follow the load"
     return HostCheck("cpu-governor", "warn", reason, "cpupower frequency-set -g performance")
 
@@ -195,7 +194,7 @@ def _swap(host: Reader) -> HostCheck:
     used = sum(swap.used for swap in swaps)
     if not used:
         return HostCheck("swap", "ok", "no swap is in use")
-    reason = f"{format_bytes(used)} of swap are in use: paging is I/O nobody asked for"
+    reason = f"{format_bytes(used)} of swap in use: paging causes additional I/O"
     return HostCheck("swap", "warn", reason, "Free some memory, then swapoff -a && swapon -a")
 
 
@@ -205,7 +204,9 @@ def _load(host: Reader) -> HostCheck:
     stalled = machine.pressure(reading.text(host, "/proc/pressure/io"))
     reason = f"load {load:.2f} on {cpus} processors, {stalled:.0%} of the time waiting for I/O"
     if load / cpus > _BUSY or stalled > _STALLED:
-        return HostCheck("load", "warn", reason, "See `top` and `iotop`; measure when it is quiet")
+        return HostCheck(
+            "load", "warn", reason, "Check `top` and `iotop`; measure when the host is idle"
+        )
     return HostCheck("load", "ok", reason)
 
 
@@ -214,16 +215,16 @@ def _resync(host: Reader) -> HostCheck:
     if not found:
         return HostCheck("md-resync", "ok", "no array is rebuilding or being checked")
     remedy = "Wait, or: echo idle > /sys/block/mdN/md/sync_action"
-    return HostCheck("md-resync", "bad", "at work: " + ", ".join(found), remedy)
+    return HostCheck("md-resync", "bad", "active: " + ", ".join(found), remedy)
 
 
 def _room(host: Reader) -> HostCheck:
     folder = state_places(host).files
     left = reading.room(host, reading.nearest(host, folder))
-    reason = f"{format_bytes(left)} left where {folder} is"
+    reason = f"{format_bytes(left)} free in {folder}"
     if left < _DEMO:
         return HostCheck(
-            "room", "warn", reason, "Give loop targets a folder with room: loop.directory"
+            "room", "warn", reason, "Use a folder with free space for loop targets: loop.directory"
         )
     return HostCheck("room", "ok", reason)
 
@@ -233,11 +234,12 @@ def _virtual(host: Reader) -> HostCheck:
     vendor, product = (reading.text(host, f"{dmi}/{at}") for at in ("sys_vendor", "product_name"))
     kind = machine.virtualisation(reading.text(host, "/proc/cpuinfo"), vendor, product)
     if not kind:
-        return HostCheck("virtual-machine", "ok", "no hypervisor to be seen")
-    reason = f"a virtual machine ({kind}): the host's scheduler, cache and neighbours have a say"
-    return HostCheck(
-        "virtual-machine", "warn", reason, "Believe ratios within it, not absolute rates"
+        return HostCheck("virtual-machine", "ok", "no hypervisor detected")
+    reason = (
+        f"a virtual machine ({kind}): results depend on the hypervisor's scheduler, cache"
+        " and other guests"
     )
+    return HostCheck("virtual-machine", "warn", reason, "Use ratios within it, not absolute rates")
 
 
 def _clocksource(host: Reader) -> HostCheck:

@@ -57,14 +57,14 @@ def try_engines(
 def _why_not(host: Reader, name: str, devices: Sequence[str]) -> str:
     options = dict(ENGINES[name])
     if options.pop("hipri", None) and not all(_polls(host, device) for device in devices):
-        return "the device has no queues to be polled (queue/io_poll is 0)"
+        return "the device has no poll queues (queue/io_poll is 0)"
     words = [f"--{option}={value}" for option, value in options.items()]
     probe = ["fio", "--name=probe", *words, "--rw=read", "--bs=4k", "--size=4k"]
     done = host.run([*probe, "--filename=/dev/zero", "--output=/dev/null"], timeout=20.0)
     if done.exit == 0:
         return ""
     said = (done.stderr or done.stdout).decode("utf-8", "replace").strip().splitlines()
-    return f"fio does not take it here: {said[0] if said else f'exit {done.exit}'}"
+    return f"fio rejects it here: {said[0] if said else f'exit {done.exit}'}"
 
 
 def _polls(host: Reader, device: str) -> bool:

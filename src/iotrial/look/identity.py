@@ -94,7 +94,7 @@ def sight(host: Reader, path: str) -> BlockDevice:
     if found is None:
         raise TargetRefused(
             f"{path} does not exist",
-            advice="Is the disk plugged in, and the name right? See /sys/block for what is there.",
+            advice="Check the cabling and the name; /sys/block lists the disks.",
         )
     if not found.is_block_device:
         raise TargetRefused(
@@ -109,9 +109,9 @@ def sight_number(host: Reader, devno: str) -> BlockDevice:
     folder = reading.resolve(host, f"/sys/dev/block/{devno}")
     if not folder:
         raise TargetRefused(
-            f"no block device has the number {devno}",
+            f"no block device has number {devno}",
             evidence=(f"/sys/dev/block/{devno} does not exist",),
-            advice="The device is gone, or /sys is not mounted.",
+            advice="The device was removed, or /sys is not mounted.",
         )
     return sight_folder(host, folder, devno)
 

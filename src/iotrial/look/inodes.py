@@ -88,10 +88,10 @@ def _another(host: Reader, target: Target, path: str, was: str) -> TargetRefused
     if found and found.kind == "symbolic link":
         now = f"a link to {host.run(['readlink', path]).text.strip()}"
     return TargetRefused(
-        f"{path} is not what it was",
+        f"{path} was replaced",
         target=target.name,
         evidence=(f"it was: {f'inode {was}' if was else 'nothing'}", f"it is:  {now}"),
-        advice="Nothing was started. Somebody replaced it: find out who, then run again.",
+        advice="No load was started. Find the process that replaced it, then run again.",
     )
 
 
@@ -145,7 +145,7 @@ def meddling(chain: Sequence[FolderOwner], ours: frozenset[int], *, bottom: bool
         shielded = folder.sticky and (bottom or number < len(chain))
         if folder.open and not shielded:
             who = "everybody" if folder.mode & _WORLD else f"the group {folder.group}"
-            return f"{folder.path} may be written by {who} (mode {folder.mode:04o})"
+            return f"{folder.path} is writable by {who} (mode {folder.mode:04o})"
     return ""
 
 
@@ -153,11 +153,11 @@ def _refuse(target: Target, folder: str, why: str) -> None:
     if not why:
         return
     raise TargetRefused(
-        f"others could put something else in the place of {target.path or folder}",
+        f"other users could replace {target.path or folder}",
         target=target.name,
         evidence=(why,),
-        advice="A load would follow a link that they plant. Close the folder (chmod go-w, chown),"
-        f" or make one that is yours alone: mkdir -m 0700 {folder.rstrip('/')}/mine",
+        advice="A load would follow a link that they create. Restrict the folder (chmod go-w,"
+        f" chown), or create a private one: mkdir -m 0700 {folder.rstrip('/')}/mine",
     )
 
 
@@ -175,7 +175,7 @@ def _folders(host: Reader, folder: str) -> list[FolderOwner]:
     done = host.run(["stat", "-c", _FORMAT, *chain])
     found = [_folder(host, line) for line in done.text.splitlines()]
     if done.exit != 0 or len(found) != len(chain):
-        raise TargetRefused(f"{folder} cannot be looked at: {done.complaint}")
+        raise TargetRefused(f"{folder} cannot be read: {done.complaint}")
     return found
 
 

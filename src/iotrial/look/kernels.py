@@ -59,7 +59,7 @@ def refuse_twins(kernels: Mapping[str, KernelIdentity]) -> None:
     for name, kernel in kernels.items():
         if other := seen.get(kernel):
             raise RefusedError(
-                f"{other} and {name} are one and the same machine (boot id {kernel.boot})",
+                f"{other} and {name} are the same host (boot id {kernel.boot})",
                 advice="Name it once in [hosts].",
             )
         seen[kernel] = name
@@ -71,7 +71,9 @@ def shared(kernels: Mapping[str, KernelIdentity]) -> Iterator[Doubt]:
         names = [name for name, kernel in kernels.items() if kernel.boot == boot]
         if len(names) > 1:
             what = f"{', '.join(names)} are namespaces of one kernel: one CPU, one memory"
-            advice = f"They slow each other down. Its settings are changed by {names[0]} alone."
+            advice = (
+                f"They compete for resources. Only {names[0]} changes the settings of that kernel."
+            )
             yield Doubt("shared-kernel", what, advice)
 
 
@@ -97,12 +99,12 @@ def likeness(facts: Mapping[str, Mapping[str, Any]]) -> tuple[Doubt, ...]:
     known = {host: (dict(_must(told)), dict(_should(told))) for host, told in facts.items()}
     if differing := list(_differing({host: must for host, (must, _) in known.items()})):
         raise RefusedError(
-            "blocks are spread over hosts that are not alike: " + "; ".join(differing),
-            advice="Make them alike, leave some out, or make a study of each kind.",
+            "blocks are spread over different hosts: " + "; ".join(differing),
+            advice="Make the hosts equal, remove some, or write a study for each kind.",
         )
-    advice = "Make the hosts alike where it may matter; the report says whether treatments compare"
+    advice = "Make the hosts equal where it may matter; the report tests whether treatments compare"
     return tuple(
-        Doubt("hosts-unlike", f"the hosts are not alike: {what}", f"{advice} alike on all.")
+        Doubt("hosts-unlike", f"the hosts differ: {what}", f"{advice} equally on all.")
         for what in _differing({host: should for host, (_, should) in known.items()})
     )
 

@@ -66,7 +66,7 @@ class Domains:
                 tunable=name,
                 device=device,
                 advice=self.instead(name, device)
-                or "Leave the factor out, or take a target that has this setting.",
+                or "Remove the factor, or use a target that has this setting.",
             )
         known = self._known.get((name, device), StepResult())
         return self.catalogue.tunable(name).domain(known.raw)
@@ -87,7 +87,7 @@ class Domains:
         if last in near:
             return ""
         if not near and (far := get_close_matches(last, there, n=1, cutoff=0.3)):
-            return f"The nearest here is {far[0]}"
+            return f"The nearest on this host is {far[0]}"
         return f"Did you mean {' or '.join(near)}?" if near else ""
 
 

@@ -138,7 +138,7 @@ def _aim(host: Reader, study: Study, target: Target, notes: list[str]) -> Prepar
     queue takes."""
     if target.kind != "loop":
         if target.create or target.mount:
-            notes.append(f"target {target.name} is made by the study: it could not be looked at")
+            notes.append(f"target {target.name} is created by the study: not checked yet")
         if target.made:
             return expected(host, target)
         return ready(host, target, reach_of(study, target))
@@ -150,7 +150,8 @@ def _aim(host: Reader, study: Study, target: Target, notes: list[str]) -> Prepar
     stand_in = next(iter(likely), "")
     if stand_in:
         notes.append(
-            f"target {target.name} does not exist yet: what its queue takes was asked of {stand_in}"
+            f"target {target.name} does not exist yet: values accepted by its queue were checked"
+            f" on {stand_in}"
         )
     aim = PreparedTarget(target, MOUNT_POINT if target.filesystem else "/dev/loopN", stand_in, None)
     if not target.filesystem:
@@ -181,9 +182,9 @@ def aimed(aim: PreparedTarget) -> ToolTarget:
 def words(aim: PreparedTarget) -> str:
     made = f" with {aim.target.filesystem} on it" if aim.target.filesystem else ""
     if aim.target.kind == "loop":
-        return f"a loop device that iotrial makes{made} and removes"
+        return f"a loop device that iotrial creates{made} and removes"
     if aim.target.made:
-        return f"{aim.target.path}{made}, made and removed"
+        return f"{aim.target.path}{made}, created and removed"
     device = f" on {aim.device}" if aim.device and aim.device not in aim.path else ""
     return f"{aim.path}{device}"
 

@@ -35,7 +35,7 @@ class PathLocation:
     room: int
 
     def describe(self) -> str:
-        return f"{self.path} lies on {self.mount.describe()}, {format_bytes(self.room)} left"
+        return f"{self.path} is on {self.mount.describe()}, {format_bytes(self.room)} free"
 
 
 def standing(host: Reader, path: str) -> PathLocation:
@@ -47,7 +47,7 @@ def standing(host: Reader, path: str) -> PathLocation:
         raise TargetRefused(
             f"no mount holds {path}",
             evidence=("no line of /proc/self/mountinfo leads there",),
-            advice="Is this a chroot without its own / mount? Run where the mounts are visible.",
+            advice="Possibly a chroot without a mount of /. Run where the mounts are visible.",
         )
     return PathLocation(path, mount, _disk_below(host, mount), reading.room(host, path))
 
@@ -75,8 +75,8 @@ def settle_folder(host: Reader, target: Target, folder: str) -> PathLocation:
             f"the folder {folder} does not exist",
             target=target.name,
             evidence=(f"what exists of it: {reading.nearest(host, folder)}",),
-            advice="Mount the filesystem or make the folder; iotrial never makes one, because "
-            "the wrong filesystem would be measured.",
+            advice="Mount the file system or create the folder; iotrial does not create it,"
+            " because it could be on the wrong file system.",
         )
     _need_real(target, folder, real)
     found = reading.status(host, real)
@@ -96,7 +96,7 @@ def settle_folder(host: Reader, target: Target, folder: str) -> PathLocation:
 def _need_absolute(target: Target, path: str) -> None:
     if not path.startswith("/"):
         raise TargetRefused(
-            f"{path!r} is not an absolute path", target=target.name, advice="Begin it with /."
+            f"{path!r} is not an absolute path", target=target.name, advice="Start it with /."
         )
 
 
@@ -106,7 +106,7 @@ def _need_real(target: Target, path: str, real: str) -> None:
             f"{path} leads elsewhere",
             target=target.name,
             evidence=(f"its real path is {real}",),
-            advice=f"If that is what you mean, write {real} in the study.",
+            advice=f"If this is the intended path, write {real} in the study.",
         )
 
 
@@ -116,7 +116,7 @@ def _need_storage(target: Target, place: PathLocation) -> None:
             f"{target.path} would not be on storage",
             target=target.name,
             evidence=(place.describe(),),
-            advice="Is a device meant, and its name mistyped? Then write device = ….",
+            advice="For a device write device = …, and check its name.",
         )
 
 
@@ -129,7 +129,7 @@ def _need_promised_mount(host: Reader, target: Target, place: PathLocation) -> N
                 f"nothing is mounted on {point}",
                 target=target.name,
                 evidence=(f"/etc/fstab promises a mount on {point}", place.describe()),
-                advice=f"mount {point}, or use a folder that is meant to be on {place.mount.point}",
+                advice=f"mount {point}, or use a folder on {place.mount.point}",
             )
 
 
@@ -138,10 +138,10 @@ def need_room(target: Target, place: PathLocation, size: int) -> None:
     margin = max(_MARGIN, int(place.room * _MARGIN_SHARE)) if size else 0
     if size + margin > place.room:
         raise TargetRefused(
-            f"no room for {format_bytes(size)}",
+            f"not enough space for {format_bytes(size)}",
             target=target.name,
-            evidence=(place.describe(), f"kept free: {format_bytes(margin)}"),
-            advice="Ask for a smaller size, or free some room.",
+            evidence=(place.describe(), f"reserve: {format_bytes(margin)}"),
+            advice="Reduce the size, or free space.",
         )
 
 

@@ -66,7 +66,7 @@ def taken(places: Iterable[ListenAddress], there: Sequence[ListeningSocket]) -> 
     for place in places:
         for row in there:
             if row.port == place.port:
-                return f"something listens at port {row.port} already, on {row.address}"
+                return f"port {row.port} on {row.address} is in use"
     return ""
 
 
@@ -86,8 +86,8 @@ def chosen(
         ports = [port for port in every if port not in used][:count]
     if len(ports) < count or ports[-1] > LAST:
         raise RefusedError(
-            f"{count} loads need a port each, and from {listen} on there are not so many",
-            advice="Give listen a lower port, or none.",
+            f"{count} loads need one port each, more than are available from {listen} on",
+            advice="Use a lower port in listen, or none.",
         )
     return [listen.at(port) for port in ports]
 

@@ -25,10 +25,10 @@ def within(host: Reader, aim: PreparedTarget, reach: LoadAccess) -> None:
     """Refuse a load that touches anything beside its target, or has a shell run commands."""
     if reach.runs:
         raise TargetRefused(
-            "the workload has a shell run commands that iotrial cannot judge",
+            "the workload runs shell commands that iotrial cannot check",
             target=aim.target.name,
             evidence=tuple(f"would run: {command}" for command in reach.runs),
-            advice="Take them out of the job file; what they prepare belongs in the study.",
+            advice="Remove them from the job file; preparations belong in the study.",
         )
     outside = [path for path in reach.paths if not _inside(host, aim, path)]
     mentions = [normpath(path.replace("{target}", aim.path)) for path in reach.mentions]
@@ -38,7 +38,7 @@ def within(host: Reader, aim: PreparedTarget, reach: LoadAccess) -> None:
             "the workload names files or devices outside its target",
             target=aim.target.name,
             evidence=tuple(f"names {path}" for path in outside),
-            advice=f"Take the names out of the workload: iotrial aims it at {aim.path}.",
+            advice=f"Remove the names from the workload: iotrial sets {aim.path} as its target.",
         )
     if aim.target.kind == "directory":
         _spare(host, aim, reach)
@@ -51,11 +51,11 @@ def changes(reach: LoadAccess, size: int) -> bool:
 
 def why_changed(reach: LoadAccess, size: int) -> tuple[str, ...]:
     """Why a file of this size would not stay as it is under a load that only reads."""
-    found = [f"{option} is not known to leave a file as it is" for option in reach.alters]
+    found = [f"{option} may change a file" for option in reach.alters]
     if size < reach.extent:
         asked = f" ({reach.sized})" if reach.sized else ""
         what = f"the file has {format_bytes(size)}, and the load reads {format_bytes(reach.extent)}"
-        found.append(f"{what}{asked}: what is missing would be written first")
+        found.append(f"{what}{asked}: fio would write the missing part first")
     return tuple(found)
 
 

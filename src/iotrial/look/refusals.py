@@ -76,13 +76,13 @@ def _problem(scheduler: str, value: str, queue: _Queue) -> str:
     if scheduler in _NONE and requests > queue.tags:
         return (
             f"{requests} on {queue.name} is above its {queue.tags} tags ({queue.place}), and"
-            f" without a scheduler (`{scheduler}`) each request needs one. Write {queue.tags} or"
-            f" less, or take a scheduler with it: that takes {_MOST}."
+            f" without a scheduler (`{scheduler}`) each request needs one. Use {queue.tags} or"
+            f" less, or a scheduler, which accepts {_MOST}."
         )
     if scheduler not in _NONE and requests > _MOST:
         return (
-            f"{requests} on {queue.name} is above {_MOST}, the most that a scheduler"
-            f" (`{scheduler}`) takes. Write {_MOST} or less."
+            f"{requests} on {queue.name} is above {_MOST}, the limit with a scheduler"
+            f" (`{scheduler}`). Use {_MOST} or less."
         )
     return ""
 
@@ -193,9 +193,8 @@ def obstacle(knob: Tunable, device: str, known: Mapping[str, int]) -> str:
     if mode & _WRITE:
         return ""
     return (
-        f"{path} is read-only (mode {mode:04o}): it is set when the driver is loaded or the machine"
-        " boots, not between trials. As a durable setting it belongs into /etc/modprobe.d or the"
-        " kernel's command line"
+        f"{path} is read-only (mode {mode:04o}): it can be set at driver load or boot only, not"
+        " between trials. Set it permanently in /etc/modprobe.d or on the kernel command line"
     )
 
 
@@ -207,7 +206,7 @@ def cannot_restore(host: Reader, path: str) -> str:
     """
     folder = str(PurePosixPath(path).parent)
     if host.run(["stat", "-L", "-c", "%F", folder]).text.strip() != "directory":
-        return f"there is no folder {folder}"
+        return f"folder {folder} does not exist"
     seen = host.run(["stat", "-c", "%F|%h", path])
     kind, _, links = seen.text.strip().partition("|")
     if seen.exit != 0:
@@ -218,7 +217,7 @@ def cannot_restore(host: Reader, path: str) -> str:
     if not kind.startswith("regular"):
         return f"{path} is a {kind}, not a file"
     if links.isdigit() and int(links) > 1:
-        return f"{path} has {links} hard links, and only this one would be changed"
+        return f"{path} has {links} hard links; iotrial would replace this one only"
     return ""
 
 
@@ -237,7 +236,9 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
     for each in wanted:
         if not each.devices and not each.coming:
             scope = catalogue.tunable(each.name).scope
-            yield f"{_level(each)}: {each.name} belongs to a {scope}, and the target has none"
+            yield (
+                f"{_level(each)}: {each.name} belongs to a {scope}, which the target does not have"
+            )
         for device in each.devices:
             knob = catalogue.tunable(each.name)
             problem = obstacle(knob, device, known) or _refusal(domains, each, device)

@@ -58,7 +58,9 @@ def ready(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
             aim = _ready_directory(host, target, reach)
         case "loop":
             raise TargetRefused(
-                "a loop device is made, not found", target=target.name, advice="Use make_loop."
+                "a loop device is created, not looked up",
+                target=target.name,
+                advice="Use make_loop.",
             )
     within(host, aim, reach)
     return aim
@@ -74,10 +76,10 @@ def same(host: Reader, aim: PreparedTarget) -> None:
     now = identity_of(host, whole(host, device)) if device else None
     if changed(aim.identity, now):
         raise TargetRefused(
-            f"{aim.device or aim.path} is another disk now",
+            f"{aim.device or aim.path} is now another disk",
             target=aim.target.name,
             evidence=(f"it was: {_seen(aim.identity)}", f"it is:  {_seen(now)}"),
-            advice="Nothing was started. Find where the disk went, then run again.",
+            advice="No load was started. Find the disk, then run again.",
         )
     if not on_device:
         need_same(host, aim)
@@ -145,7 +147,7 @@ def _need_medium(target: Target, device: BlockDevice, identity: DeviceIdentity) 
             f"{target.path} is empty: no medium, or a loop device without a file",
             target=target.name,
             evidence=(portrait(identity),),
-            advice="Put a medium in, or attach a file with losetup; or use a loop target.",
+            advice="Insert a medium, or attach a file with losetup; or use a loop target.",
         )
 
 
@@ -176,14 +178,14 @@ def _need_armed(
             f"same {kind}",
             target=target.name,
             evidence=(f"there now: {portrait(identity)}",),
-            advice="Write an id that only one disk has, such as its wwid; if these are paths to "
+            advice="Use an id of one disk only, such as its wwid; if these are paths to "
             "one disk, set the multipath device.",
         )
 
 
 def _unarmed(target: Target) -> str:
     if not target.destroy:
-        return f"the load writes to {target.path}, and the study does not say so"
+        return f"the load writes to {target.path}, but the study does not permit it"
     return f'destroy = "{target.destroy}" is not the disk at {target.path}'
 
 
@@ -191,11 +193,11 @@ def _how_to_arm(identity: DeviceIdentity) -> str:
     word = password(identity)
     if not word:
         return (
-            "This device has no serial, wwid or uuid, so nothing can name it safely. Use a file "
-            "or a loop target on it, or a workload that only reads."
+            "This device has no serial, wwid or uuid for a safe identification. Use a file or a"
+            " loop target on it, or a workload that only reads."
         )
     return (
-        "If everything on this very disk may be destroyed, write in the study: "
+        "If all data on this disk may be lost, write in the study: "
         f"destroy = {json.dumps(word, ensure_ascii=False)}"
     )
 
@@ -215,13 +217,13 @@ def _how_to_free(target: Target, evidence: tuple[str, ...]) -> str:
     if any(" is built on " in line for line in evidence):
         return "Set the upper device as the target; no arming overrides this."
     if target.kind == "file":
-        return "Take another file, or one that does not exist. No arming overrides this."
+        return "Use another file, or one that does not exist. No arming overrides this."
     if all(" carries a " in line for line in evidence):
         return (
-            f"If what is on it is worthless: wipefs --all {target.path}; otherwise take another "
-            "disk, or a file target on it. No arming overrides this."
+            f"If what is on it is worthless: wipefs --all {target.path}; otherwise use another"
+            " disk, or a file target on it. No arming overrides this."
         )
-    return "Take another disk, or a file target on this one. No arming overrides this."
+    return "Use another disk, or a file target on this one. No arming overrides this."
 
 
 # Files and directories.
@@ -259,7 +261,7 @@ def _need_no_link(host: Reader, target: Target, path: str) -> None:
     raise TargetRefused(
         f"{target.path} leads elsewhere",
         target=target.name,
-        evidence=(f"its real path is {link}" if link else "it is a link to nothing",),
+        evidence=(f"its real path is {link}" if link else "it is a dangling link",),
         advice="Write the real path in the study.",
     )
 
@@ -323,23 +325,26 @@ def _of_place(place: PathLocation) -> list[Doubt]:
         what = f"{place.path} is {place.mount.fstype}: this measures memory, not storage"
         return [Doubt("target-memory", what, "Use a folder on a disk.")]
     if place.disk is None:
-        what = f"no block device is known below {place.mount.describe()}"
-        return [Doubt("target-device", what, "Settings of a queue cannot be tried here.")]
+        what = f"no block device found below {place.mount.describe()}"
+        return [Doubt("target-device", what, "Queue settings cannot be varied here.")]
     return []
 
 
 def _of_disk(host: Reader, identity: DeviceIdentity) -> list[Doubt]:
     found = []
     if not identity.ids:
-        what = f"{identity.kernel_name} has no serial or wwid: a swap for another of its size"
+        what = f"{identity.kernel_name} has no serial or wwid: a replacement of the same size"
         advice = "Do not unplug or attach disks while the study runs."
-        found.append(Doubt("target-identity", what + " would not be seen", advice))
+        found.append(Doubt("target-identity", what + " would not be detected", advice))
     backing = dict(identity.ids).get("backing_file", "")
     if backing:
         folder = str(PurePosixPath(backing).parent)
         found += _of_place(standing(host, reading.nearest(host, folder)))
     if reading.text(host, f"/sys/block/{identity.kernel_name}/loop/dio") == "0":
-        what = f"{identity.kernel_name} goes through the page cache of its backing filesystem"
+        what = (
+            f"I/O to {identity.kernel_name} passes through the page cache of its backing file"
+            " system"
+        )
         advice = "Attach it with losetup --direct-io=on on a filesystem that can do direct I/O."
         found.append(Doubt("loop-cached", what, advice))
     return found
@@ -359,12 +364,12 @@ def node(host: Reader, target: Target) -> str:
         raise TargetRefused(
             f"no disk here has the serial, WWN or UUID {target.path!r}",
             evidence=known,
-            advice="Name one of these by its serial or WWN, as it stands here.",
+            advice="Name one of these by its serial or WWN, as listed.",
         )
     raise TargetRefused(
         f"{target.path!r} does not name one disk: {', '.join(named)} have it",
         evidence=known,
-        advice="Write an id that only one has; for paths to one disk, the multipath device's.",
+        advice="Use an id of one disk only; for paths to one disk, that of the multipath device.",
     )
 
 
@@ -376,7 +381,7 @@ def need_lasting_name(target: Target, device: BlockDevice, disk: DeviceIdentity)
     moving = target.path == device.node and not device.name.startswith(("loop", "md"))
     if moving and word:
         raise TargetRefused(
-            f"{target.path} is a name that can move to another disk",
+            f"{target.path} is not a persistent name",
             target=target.name,
             evidence=(f"there now: {portrait(disk)}",),
             advice=f"Write in the study: device = {json.dumps(word, ensure_ascii=False)}"

@@ -315,7 +315,7 @@ def _lost(swap: SwapEntry, numbers: dict[str, str]) -> bool:
 
 def _swaps(swap: SwapEntry, numbers: dict[str, str]) -> str:
     if _lost(swap, numbers):
-        return f"may be swap space: {swap.path} has its size, and no such node is there any more"
+        return f"may be swap space: {swap.path} has its size, but that node no longer exists"
     return f"is swap space ({swap.path})"
 
 
@@ -349,7 +349,7 @@ def _probe(host: Reader, device: BlockDevice) -> str:
         found = signature(parse_blkid(done.text))
         return f"carries a {found}" if found else ""
     if done.exit == _SEVERAL_FOUND:
-        return "carries more than one signature (blkid is in two minds)"
+        return "carries more than one signature (ambiguous for blkid)"
     if done.exit == _NOTHING_FOUND and not done.stderr.strip():
         return ""
     why = "blkid is not installed" if done.exit == _MISSING else done.complaint
@@ -361,7 +361,7 @@ def _claimed(host: Reader, device: BlockDevice) -> tuple[str, ...]:
     done = host.run(["perl", "-e", _CLAIM, device.node])
     if done.exit != _BUSY:
         return ()
-    return (f"{device.name} is held by somebody the kernel does not name (open with O_EXCL: busy)",)
+    return (f"{device.name} is held by an unknown user (open with O_EXCL: busy)",)
 
 
 def _table(host: Reader, path: str) -> str:
@@ -454,7 +454,7 @@ def _upper(path: str, mounts: Sequence[MountEntry]) -> str:
 def _named_twice(host: Reader, path: str) -> tuple[str, ...]:
     said = host.run(["stat", "-c", "%h", path]).text.strip()
     if said.isdigit() and int(said) > 1:
-        return (f"it has {said} names (hard links), and its content is theirs as well",)
+        return (f"it has {said} hard links with the same content",)
     return ()
 
 

@@ -28,7 +28,7 @@ def expanded(given: str | Sequence[str]) -> tuple[str, ...]:
     several = _apart(given) if isinstance(given, str) else given
     names = tuple(itertools.islice((name for each in several for name in _names(each)), MOST + 1))
     if len(names) > MOST:
-        raise ValueError(f"these are more than {MOST:,} hosts")
+        raise ValueError(f"more than {MOST:,} hosts")
     return names
 
 
@@ -52,12 +52,12 @@ def _choices(text: str, inside: str) -> Iterator[str]:
         match = _RANGE.fullmatch(word)
         if not match:
             if not word:
-                raise ValueError(f"{text!r}: nothing is between its brackets")
+                raise ValueError(f"{text!r}: empty brackets")
             yield word
             continue
         low, high = int(match[1]), int(match[2])
         if high < low:
-            raise ValueError(f"{text!r}: {word} goes down")
+            raise ValueError(f"{text!r}: {word} is a descending range")
         for number in range(low, min(high, low + MOST) + 1):
             yield str(number).zfill(len(match[1]))
 

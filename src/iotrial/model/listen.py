@@ -13,7 +13,7 @@ LAST = 65535
 _WITH_PORT = re.compile(
     r"(?:\[(?P<six>[^\[\]]*)\]|(?P<four>[^:\[\]]*)):(?P<port>[0-9]{1,5})", re.ASCII
 )
-_TUNNEL = "leave listen out, and the load goes through the host's SSH connection"
+_TUNNEL = "remove listen to use the host's SSH connection"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +54,13 @@ def parse(text: str) -> ListenAddress:
     try:
         address = ip_address(bare)
     except ValueError:
-        what = f"{text!r} is no address of IPv4 or IPv6; for example 10.0.0.7, or [fd00::7]:8765"
+        what = f"{text!r} is not an IPv4 or IPv6 address; for example 10.0.0.7, or [fd00::7]:8765"
         raise ValueError(what) from None
     if why := _unfit(address):
         raise ValueError(why)
     port = int(found["port"]) if found else 0
     if found and not 1 <= port <= LAST:
-        raise ValueError(f"{port} is no port: 1 to {LAST}, or leave it out for one that is free")
+        raise ValueError(f"{port} is not a port: 1 to {LAST}, or omit it for a free port")
     return ListenAddress(str(address), port)
 
 
@@ -69,9 +69,9 @@ def _unfit(address: IPv4Address | IPv6Address) -> str:
     if mapped is not None:
         return f"{address} is IPv4: write {mapped}"
     if address.is_unspecified:
-        return f"{address} is every address: whoever reaches one could have it run jobs; {_TUNNEL}"
+        return f"{address} is the wildcard address: any client could run jobs; {_TUNNEL}"
     if address.is_multicast:
-        return f"{address} is of many hosts: name one of this one's own"
+        return f"{address} is a multicast address: name a unicast address of the host"
     if isinstance(address, IPv6Address) and (address.is_link_local or address.scope_id):
-        return f"{address} is known on its link only, which fio cannot be told; {_TUNNEL}"
+        return f"{address} is link-local, which fio does not support; {_TUNNEL}"
     return ""

@@ -31,6 +31,11 @@ class Metric:
     higher: bool | None
     title: str
 
+    @property
+    def display_unit(self) -> str:
+        """The unit for people: ``IOPS`` for ``1/s`` where I/Os are counted."""
+        return display_unit(self.name, self.unit)
+
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
@@ -58,6 +63,10 @@ class Metrics:
         except KeyError:
             return ""
 
+    def display_unit(self, name: str) -> str:
+        """The same for people (:attr:`Metric.display_unit`)."""
+        return display_unit(name, self.unit(name))
+
     def defines(self, name: str) -> bool:
         """Whether the study defines it."""
         return any(each.name == name for each in self.own)
@@ -83,6 +92,11 @@ def metric(name: str) -> Metric:
     return Metric(name, unit, higher, f"{said} {title}".strip())
 
 
+def display_unit(name: str, unit: str) -> str:
+    """The unit of a metric as people write it: a rate of I/Os is in IOPS, one of files is not."""
+    return "IOPS" if unit == "1/s" and "iops" in name.split(".") else unit
+
+
 def split(name: str) -> tuple[str, str]:
     """Operation and quantity of a dotted name: ``create.seq.lat.max`` → ``create.seq`` and
     ``lat.max``; ``create.dir.rate`` → ``create.dir`` and ``rate``."""
@@ -106,16 +120,16 @@ QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "bw.min": ("bytes/s", True, "bandwidth of the slowest process"),
     "bw.max": ("bytes/s", None, "bandwidth of the fastest process"),
     "bw.avg": ("bytes/s", True, "bandwidth of a process"),
-    "bw.sent": ("bytes/s", None, "bandwidth as the other end sent it"),
-    "bw.received": ("bytes/s", True, "bandwidth that arrived at the other end"),
+    "bw.sent": ("bytes/s", None, "bandwidth sent by the other end"),
+    "bw.received": ("bytes/s", True, "bandwidth received by the other end"),
     "bytes.min": ("bytes", None, "bytes of the slowest process"),
     "iops.min": ("1/s", True, "IOPS of the worst interval"),
     "iops.max": ("1/s", None, "IOPS of the best interval"),
     "iops.sd": ("1/s", None, "spread of IOPS over intervals"),
     "bw.sd": ("bytes/s", None, "spread of bandwidth over intervals"),
     "ios": ("", None, "number of I/Os"),
-    "retransmits": ("", False, "segments sent again"),
-    "loss": ("fraction", False, "share that was lost"),
+    "retransmits": ("", False, "retransmitted segments"),
+    "loss": ("fraction", False, "packet loss"),
     "jitter": ("s", False, "jitter"),
     "util": ("fraction", None, "share of the time in use"),
     "depth": ("", None, "I/Os in flight"),

@@ -62,7 +62,7 @@ class Domain:
         if self.choices and value not in self.choices:
             became = dict(self.aliases).get(value)
             if became:
-                return f"{value!r} is called {became!r} here"
+                return f"the name of {value!r} on this host is {became!r}"
             return f"{value!r} is not one of {', '.join(self.choices)}"
         return self._out_of_bounds(value)
 
@@ -130,7 +130,7 @@ class Tunable:
     summary: str
     unit: str = ""
     layer: str = "block"
-    lasts: str = "until the device goes or the machine reboots"
+    lasts: str = "until the device is removed or the host reboots"
     risk: str = ""
     moot: str = ""
     source: str = ""
@@ -157,14 +157,14 @@ class Tunable:
         form = _NAMES.get(self.scope)
         if form is None or form.fullmatch(device):
             return ""
-        return f"{device!r} names no {self.scope}"
+        return f"{device!r} is not a {self.scope}"
 
     def _named(self, device: str) -> str:
         problem = self.device_problem(device)
         if problem:
             raise UsageError(
                 f"{self.name}: {problem}",
-                advice="Take a name as the kernel has it: `iotrial doctor` lists what is here.",
+                advice="Use the kernel name: `iotrial doctor` lists the names.",
             )
         return device
 

@@ -38,12 +38,13 @@ def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
     rounds = blocks or (BLOCKS if study.design.kind == "race" else study.design.blocks)
     if not _FEWEST <= arms <= MOST_ARMS:
         raise UsageError(
-            f"{arms} arms make no A/A study", advice=f"Ask for {_FEWEST} to {MOST_ARMS}: --arms 2"
+            f"an A/A study cannot have {arms} arms",
+            advice=(f"Give {_FEWEST} to {MOST_ARMS}: --arms 2"),
         )
     if rounds < _FEWEST:
         raise UsageError(
-            f"an A/A study of {rounds} block tells nothing of drift or of differences of blocks",
-            advice="Ask for more: --blocks 10",
+            f"an A/A study of {rounds} block cannot measure drift or differences between blocks",
+            advice="Give more: --blocks 10",
         )
     return replace(
         study,
@@ -79,7 +80,7 @@ def at_baseline(study: Study, baselines: Mapping[str, str]) -> Study:
         if wanted not in cells(study, workload.name):
             raise UsageError(
                 f"workload {workload.name}: the baseline treatment is excluded from the study",
-                advice="Name another baseline of its factors, or leave out the [[exclude]].",
+                advice="Name another baseline of its factors, or remove the [[exclude]].",
             )
     fixed = tuple(
         replace(factor, levels=(factor.level(label),), baseline=label)

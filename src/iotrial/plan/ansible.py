@@ -90,7 +90,7 @@ def entries(
     for group in groups or (ALL,):
         if group not in inventory.groups:
             known = [name for name in inventory.groups if name != ALL]
-            advice = f"{nearest(group, known)}It has: {', '.join(known) or 'none'}"
+            advice = f"{nearest(group, known)}Known groups: {', '.join(known) or 'none'}"
             raise refuse(inventory.file, 0, f"has no group {group!r}", advice)
         for each in _below(inventory, group):
             names.update(dict.fromkeys(inventory.groups[each].hosts))
@@ -127,11 +127,11 @@ def _depths(inventory: AnsibleInventory) -> dict[str, int]:
         for name, group in inventory.groups.items():
             for child, line in group.children.items():
                 if child not in depths:
-                    raise refuse(inventory.file, line, f"there is no group {child!r}")
+                    raise refuse(inventory.file, line, f"group {child!r} does not exist")
                 if depths[child] <= depths[name]:
                     depths[child], changed = depths[name] + 1, True
                 if depths[child] > len(depths):
-                    raise refuse(inventory.file, line, f"group {child!r} is below itself")
+                    raise refuse(inventory.file, line, f"group {child!r} contains itself")
         if not changed:
             break
     return depths
@@ -166,7 +166,7 @@ def _entry(inventory: AnsibleInventory, name: str, said: Said) -> InventoryHost:
     port, at = _first(said, "ansible_port", "ansible_ssh_port", ("", 0))
     if port:
         if not (port.isascii() and port.isdigit() and 0 < int(port[:6]) <= MOST_PORT):
-            raise refuse(file, at, f"{name}: {port[:40]!r} is no port")
+            raise refuse(file, at, f"{name}: {port[:40]!r} is not a port")
         words += ["-p", port]
     for key in ("ansible_ssh_private_key_file", "ansible_private_key_file"):
         if key in said:
@@ -234,8 +234,8 @@ def _range(inside: str, pattern: str, file: str, line: int) -> Sequence[str]:
         letters = string.ascii_letters
         found = letters[letters.index(match[1]) : letters.index(match[2]) + 1 : by]
     if not found:
-        advice = "A range is [01:16], [1:9:2] or [a:f], from the lower to the higher."
-        raise refuse(file, line, f"{pattern[:60]!r}: [{inside[:30]}] is no range", advice)
+        advice = "Ranges are [01:16], [1:9:2] or [a:f], in ascending order."
+        raise refuse(file, line, f"{pattern[:60]!r}: [{inside[:30]}] is not a range", advice)
     return found
 
 
@@ -250,7 +250,7 @@ def parse_ini(raw: bytes, file: str) -> AnsibleInventory:
         if line.startswith("[") and (match := _SECTION.fullmatch(line)):
             group, kind = match[1], match[2] or ""
             if kind not in _KINDS:
-                advice = "[group], [group:children] and [group:vars] are known."
+                advice = "Sections are [group], [group:children] and [group:vars]."
                 raise refuse(file, number, f"a section of kind {kind!r}", advice)
             found.group(group)
         elif kind == "children":
@@ -274,7 +274,7 @@ def _host(found: AnsibleInventory, group: str, line: str, number: int) -> None:
     for word in rest:
         name, equals, value = word.partition("=")
         if not equals:
-            advice = "After a host come variables, such as ansible_host=10.0.0.7"
+            advice = "Variables follow a host, for example ansible_host=10.0.0.7"
             raise refuse(found.file, number, f"not NAME=VALUE: {word[:60]!r}", advice)
         said[name] = (value, number)
     found.add(group if group != ALL else UNGROUPED, names, said, number)
@@ -320,7 +320,7 @@ def _composed(text: str, file: str) -> Node:
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise refuse(file, 0, f"not YAML: {what}") from None
     if root is None:
-        raise refuse(file, 0, "is empty", "An inventory begins with a group, such as all:")
+        raise refuse(file, 0, "is empty", "An inventory starts with a group, for example all:")
     return root
 
 
@@ -333,7 +333,7 @@ class _Reading:
 
     def group(self, name: str, line: int, node: Node, above: tuple[str, ...]) -> None:
         if name in above:
-            raise self._refuse(line, f"group {name!r} is below itself")
+            raise self._refuse(line, f"group {name!r} contains itself")
         group = self._found.group(name)
         if self._empty(node):
             return
@@ -363,14 +363,14 @@ class _Reading:
             yield node.value, line, ScalarNode("tag:yaml.org,2002:null", "")
             return
         if not isinstance(node, MappingNode):
-            raise self._refuse(line, f"{what}: a mapping (NAME: …) is meant here")
+            raise self._refuse(line, f"{what}: expected a mapping (NAME: …)")
         for key, value in node.value:
             self._steps += 1
             at = key.start_mark.line + 1
             if self._steps > MOST_STEPS:
                 raise self._refuse(at, f"more than {MOST_STEPS:,} entries")
             if not isinstance(key, ScalarNode):
-                raise self._refuse(at, f"{what}: a name is meant here")
+                raise self._refuse(at, f"{what}: expected a name")
             yield key.value, at, value
 
     def _host(self, group: str, pattern: str, line: int, node: Node) -> None:

@@ -70,7 +70,7 @@ class HostCapabilities:
     def absent(self) -> tuple[str, ...]:
         """Tunables that a level is without."""
         return tuple(
-            f"factor {factor}, level {at}: {name} is not applicable here and left out: {why}"
+            f"factor {factor}, level {at}: {name} is not applicable here and skipped: {why}"
             for (factor, at, name), why in self.missing.items()
         )
 
@@ -129,9 +129,9 @@ def _distinct(study: Study) -> None:
         for level in factor.levels:
             other = seen.setdefault(level.settings, level.label) if level.settings else level.label
             if other != level.label:
-                what = f"levels {other!r} and {level.label!r} come to the same here"
+                what = f"levels {other!r} and {level.label!r} are identical on this host"
                 path: KeyPath = ("factors", factor.name, "levels")
-                problems.append(StudyProblem(path, what, "Leave one of them out."))
+                problems.append(StudyProblem(path, what, "Remove one of them."))
     raise_all(problems, _source(study))
 
 
@@ -152,8 +152,8 @@ def _require(study: Study, factor: Factor, found: tuple[str, ...]) -> None:
     if not found:
         what = StudyProblem(
             ("factors", factor.name, "levels"),
-            f"the kernel offers no list of choices for {factor.subject} here",
-            "List the levels, such as levels = [64, 256].",
+            f"this kernel has no list of values for {factor.subject}",
+            "List the levels, for example levels = [64, 256].",
         )
         raise_all([what], _source(study))
 
@@ -190,10 +190,10 @@ def _check(study: Study, opened: set[str]) -> None:
     for of, workload in ((each, load) for each in parts for load in each.workloads):
         if not problems and not cells(of, workload.name):
             what = f"every combination of workload {workload.name} is excluded"
-            problems.append(StudyProblem(("exclude", 0), what, "Leave at least one."))
+            problems.append(StudyProblem(("exclude", 0), what, "Keep at least one."))
     raise_all(problems, _source(study))
 
 
 def _missing(path: KeyPath, level: str, known: list[str]) -> StudyProblem:
-    what = f"{level!r} is not among the choices of this kernel"
+    what = f"this kernel does not offer {level!r}"
     return StudyProblem(path, what, choices(level, known, "it offers"))

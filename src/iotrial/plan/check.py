@@ -46,7 +46,7 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     that there are, those of the study among them."""
     for at, cell in enumerate(spec.exclude):
         if "factor" in cell:
-            message = "factor is not executed by this version of iotrial"
+            message = "factor is not supported by this version of iotrial"
             advice = 'Exclude levels instead: scheduler = ["bfq"]'
             yield StudyProblem(("exclude", at, "factor"), message, advice)
     yield from _names(spec)
@@ -57,9 +57,9 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
         if why := problem(knob.file):
             yield StudyProblem(("knobs", name, "file"), why)
         if "{value}" not in knob.content:
-            message = "{value} is not in it: every level would write the same"
+            message = "{value} is missing: every level would write the same"
             yield StudyProblem(
-                ("knobs", name, "content"), message, 'Such as content = "depth {value}"'
+                ("knobs", name, "content"), message, 'For example content = "depth {value}"'
             )
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec, known)
@@ -86,20 +86,22 @@ def _names(spec: StudyFile) -> Iterator[StudyProblem]:
         for name in entries:
             if not NAME.fullmatch(name):
                 advice = "Use letters, digits, and . _ + - inside; the name appears in results."
-                yield StudyProblem((table, name), f"{name!r} cannot be a name", advice)
+                yield StudyProblem((table, name), f"{name!r} is not a valid name", advice)
     for table in ("targets", "workloads"):
         if not tables[table]:
-            yield StudyProblem((table,), "at least one is needed", f"For example [{table}.first]")
+            yield StudyProblem((table,), "at least one is required", f"For example [{table}.first]")
     if "factor" in spec.factors:
-        yield StudyProblem(("factors", "factor"), "'factor' is a word of [[exclude]]", "Rename it.")
+        yield StudyProblem(
+            ("factors", "factor"), "'factor' is a keyword of [[exclude]]", "Rename it."
+        )
 
 
 def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     """What ``[hosts]`` cannot mean."""
     for name, host in spec.hosts.items():
         if "ssh" in host.model_fields_set and not host.ssh.strip():
-            message = "it names no machine"
-            yield StudyProblem(("hosts", name, "ssh"), message, "Leave ssh out for this machine.")
+            message = "ssh does not name a host"
+            yield StudyProblem(("hosts", name, "ssh"), message, "Remove ssh for this host.")
         elif host.ssh and (problems := unreachable(host.ssh)):
             yield StudyProblem(("hosts", name, "ssh"), *problems)
         if "via" in host.model_fields_set and "ssh" in host.model_fields_set:
@@ -112,19 +114,19 @@ def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     said = [place for place in _PLACES if getattr(table, place)]
     if len(said) != 1:
         found = f"both {said[0]} and {said[1]}" if said else "none"
-        message = f"a target is one of {', '.join(_PLACES)}; here is {found}"
+        message = f"a target is one of {', '.join(_PLACES)}; found {found}"
         yield StudyProblem(
             (*path, said[1]) if said else path, message, 'For example loop = { size = "1GiB" }'
         )
     if table.file and not table.size:
         yield StudyProblem(path, "the file's size is missing", 'For example size = "4GiB"')
     if table.size and not table.file:
-        yield StudyProblem((*path, "size"), "only a file has a size here", "Leave it out.")
+        yield StudyProblem((*path, "size"), "size is for a file only", "Remove it.")
     if table.loop is not None and not table.loop.size:
-        yield StudyProblem((*path, "loop", "size"), "an empty loop device cannot be loaded")
+        yield StudyProblem((*path, "loop", "size"), "a loop device needs a size above 0")
     if table.destroy and not (table.device or table.devices or table.file):
         yield StudyProblem(
-            (*path, "destroy"), "only a device or a file needs arming", "Leave it out."
+            (*path, "destroy"), "destroy is for a device or a file only", "Remove it."
         )
     yield from _making(path, table)
     yield from _absolute(path, table)
@@ -132,19 +134,19 @@ def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
 
 def _absolute(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if "/" in table.device and not table.device.startswith("/"):
-        message = f"{table.device!r} is neither an absolute path nor an id"
+        message = f"{table.device!r} is neither an absolute path nor a serial or WWN"
         yield StudyProblem(
-            (*path, "device"), message, "Begin it with /dev/, or give a serial or WWN."
+            (*path, "device"), message, "Start it with /dev/, or give a serial or WWN."
         )
     places = {"file": table.file, "directory": table.directory}
     for key, place in places.items():
         if place and not place.startswith("/"):
             yield StudyProblem(
-                (*path, key), f"{place!r} is not an absolute path", "Begin it with /"
+                (*path, key), f"{place!r} is not an absolute path", "Start it with /"
             )
     if table.loop and table.loop.directory and not table.loop.directory.startswith("/"):
         message = f"{table.loop.directory!r} is not an absolute path"
-        yield StudyProblem((*path, "loop", "directory"), message, "Begin it with /")
+        yield StudyProblem((*path, "loop", "directory"), message, "Start it with /")
 
 
 def _factor(
@@ -158,7 +160,9 @@ def _factor(
         return
     for key, kinds in _WHOSE.items():
         if getattr(table, key) and said[0] not in kinds:
-            yield StudyProblem((*path, key), f"{key} does not go with {said[0]}", "Leave it out.")
+            yield StudyProblem(
+                (*path, key), f"{key} cannot be combined with {said[0]}", "Remove it."
+            )
     yield from _spread(path, table, said[0])
     yield from _references(path, table, spec, known)
     yield from _labels(path, table)
@@ -166,12 +170,12 @@ def _factor(
 
 def _ambiguous(path: KeyPath, said: Sequence[str]) -> StudyProblem:
     advice = (
-        "Say one of: tunable, option, options, targets, count, manual, levels = { label = { … } }"
+        "Set one of: tunable, option, options, targets, count, manual, levels = { label = { … } }"
     )
     if not said:
-        return StudyProblem(path, "it does not say what is varied", advice)
+        return StudyProblem(path, "the factor does not name what it varies", advice)
     spelt = ["levels as a table of groups" if key == "group" else key for key in said]
-    return StudyProblem(path, f"it varies {' and '.join(spelt)} at once", advice)
+    return StudyProblem(path, f"the factor has both {' and '.join(spelt)}", advice)
 
 
 def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[StudyProblem]:
@@ -179,11 +183,11 @@ def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[StudyProbl
     said = [key for key in ("levels", "range") if getattr(table, key) is not None]
     if kind in {"targets", "options"}:
         for key in said:
-            yield StudyProblem((*path, key), f"the {kind} are the levels", "Leave it out.")
+            yield StudyProblem((*path, key), f"the {kind} are the levels", "Remove it.")
         return
     if len(said) != 1:
         found = "both" if said else "neither"
-        yield StudyProblem(path, f"either levels or range is needed; here is {found}")
+        yield StudyProblem(path, f"either levels or range is required; found {found}")
     if table.levels == "available" and kind != "tunable":
         yield StudyProblem((*path, "levels"), '"available" is for a tunable', "List the levels.")
     if isinstance(table.levels, list) and kind != "tunable":
@@ -202,12 +206,16 @@ def _range(path: KeyPath, table: FactorTable) -> Iterator[StudyProblem]:
     if spread is None:
         return
     if not spread.step:
-        yield StudyProblem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+        yield StudyProblem(
+            (*path, "range", "step"), "a step of 0 is not possible", "Use a step of 1 or more."
+        )
     elif spread.to < spread.start:
-        yield StudyProblem((*path, "range", "to"), f"{spread.to} is below `from`, {spread.start}")
+        yield StudyProblem(
+            (*path, "range", "to"), f"`to` ({spread.to}) is below `from` ({spread.start})"
+        )
     elif (count := (spread.to - spread.start) // spread.step + 1) > convert.MOST_LEVELS:
-        advice = f"Use a longer step: {convert.MOST_LEVELS} levels at most."
-        yield StudyProblem((*path, "range", "step"), f"these are {count} levels", advice)
+        advice = f"Use a larger step: {convert.MOST_LEVELS} levels at most."
+        yield StudyProblem((*path, "range", "step"), f"the range has {count} levels", advice)
 
 
 def _references(
@@ -243,9 +251,7 @@ def _tunable(path: KeyPath, name: str, known: Catalogue) -> Iterator[StudyProble
 
 
 def _unknown(path: KeyPath, name: str, known: Sequence[str], table: str) -> StudyProblem:
-    return StudyProblem(
-        path, f"there is no {name!r} in [{table}]", choices(name, known, f"[{table}]")
-    )
+    return StudyProblem(path, f"[{table}] has no {name!r}", choices(name, known, f"[{table}]"))
 
 
 def _labels(path: KeyPath, table: FactorTable) -> Iterator[StudyProblem]:
@@ -256,10 +262,10 @@ def _labels(path: KeyPath, table: FactorTable) -> Iterator[StudyProblem]:
     for at, label in enumerate(labels):
         place = (*path, key, label if isinstance(table.levels, dict) or table.options else at)
         if label in seen:
-            yield StudyProblem(place, f"level {label!r} is there twice", "Leave one out.")
+            yield StudyProblem(place, f"level {label!r} occurs twice", "Remove one.")
         seen.add(label)
         if not label.strip() or not label.isprintable():
-            yield StudyProblem(place, f"{label!r} cannot name a level")
+            yield StudyProblem(place, f"{label!r} is not a valid name of a level")
     baseline = convert.label(table.baseline)
     if baseline and labels and baseline not in labels and not convert.needs_unset(table):
         message = f"{baseline!r} is not one of the levels"
@@ -270,18 +276,18 @@ def _under_test(spec: StudyFile) -> Iterator[StudyProblem]:
     """One target is under test in each trial, and the study must say which."""
     comparing = [name for name, factor in spec.factors.items() if factor.targets]
     for name in comparing[1:]:
-        message = f"the targets are already varied by factor {comparing[0]!r}"
-        yield StudyProblem(("factors", name, "targets"), message, "Leave one out.")
+        message = f"factor {comparing[0]!r} already varies the targets"
+        yield StudyProblem(("factors", name, "targets"), message, "Remove one.")
     staged = {stage.target for stage in spec.stage}
     members = {name for table in spec.targets.values() for name in table.targets}
     whole = [name for name in spec.targets if name not in members]
     names = [name for at, name in enumerate(whole) if not at or name not in staged]
     if len(names) > 1 and not comparing:
         advice = (
-            f"Compare them: [factors.storage] targets = {names!r}; load them together:"
-            f" [targets.all] targets = {names!r}; or make a study for each."
+            f"To compare them: [factors.storage] targets = {names!r}; to load them together:"
+            f" [targets.all] targets = {names!r}; or write a study for each."
         ).replace("'", '"')
-        yield StudyProblem(("targets", names[1]), "there is more than one target to test", advice)
+        yield StudyProblem(("targets", names[1]), "the study has several targets", advice)
 
 
 def _size(spec: StudyFile) -> Iterator[StudyProblem]:
@@ -294,7 +300,9 @@ def _size(spec: StudyFile) -> Iterator[StudyProblem]:
         trials = treatments  # far fewer are tried, but they are chosen from all
     if trials > MOST_TRIALS:
         yield StudyProblem(
-            ("factors",), f"these are more than {MOST_TRIALS:,} trials", "Vary less."
+            ("factors",),
+            f"the study has more than {MOST_TRIALS:,} trials",
+            "Use fewer factors or levels.",
         )
 
 
@@ -321,13 +329,11 @@ def _design(spec: StudyFile) -> Iterator[StudyProblem]:
     for key in said:
         if spec.design.kind != "fraction":
             other = spec.design.kind or "full"
-            message = f'it is for kind = "fraction", and this is "{other}"'
-            yield StudyProblem(("design", key), message, "Leave it out.")
+            message = f'it is for kind = "fraction", not "{other}"'
+            yield StudyProblem(("design", key), message, "Remove it.")
     if spec.design.kind == "fraction" and len(said) > 1:
-        message = "the resolution and the number of runs are both said"
-        yield StudyProblem(
-            ("design", "runs"), message, "Leave one out: each follows from the other."
-        )
+        message = "both resolution and runs are given"
+        yield StudyProblem(("design", "runs"), message, "Remove one: each follows from the other.")
 
 
 def _decide(spec: StudyFile) -> Iterator[StudyProblem]:
@@ -348,51 +354,49 @@ def _making(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
 
 def _filesystem(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if not (table.device or table.loop):
-        yield StudyProblem(
-            path, "a file system is made on a device or a loop device", "Leave it out."
-        )
+        yield StudyProblem(path, "filesystem is for a device or a loop device", "Remove it.")
     if table.filesystem not in FILESYSTEMS:
-        message = f"{table.filesystem!r} is not a file system that iotrial makes"
-        yield StudyProblem(path, message, choices(table.filesystem, FILESYSTEMS, "it makes"))
+        message = f"iotrial cannot create file system {table.filesystem!r}"
+        yield StudyProblem(path, message, choices(table.filesystem, FILESYSTEMS, "it creates"))
 
 
 def _mount(path: KeyPath, table: TargetTable, mount: MountTable) -> Iterator[StudyProblem]:
     if not table.directory:
-        advice = "Give the `directory` to mount at; on a device say `filesystem`."
-        yield StudyProblem(path, "only a directory is mounted at", advice)
+        advice = "Give the mount point as `directory`; on a device use `filesystem`."
+        yield StudyProblem(path, "mount needs a directory", advice)
     if table.create:
-        yield StudyProblem(path, "create and mount do not go together", "Mount in `create`.")
+        yield StudyProblem(path, "create and mount exclude each other", "Mount in `create`.")
     if not mount.source or mount.source.startswith("-") or not mount.source.isprintable():
-        yield StudyProblem((*path, "source"), f"{mount.source!r} is nothing to mount")
+        yield StudyProblem((*path, "source"), f"{mount.source!r} is not a mount source")
     if re.match(r"(LABEL|UUID|PARTLABEL|PARTUUID|ID)=", mount.source):
-        message = f"{mount.source!r} is looked up by mount itself"
-        yield StudyProblem((*path, "source"), message, "Write its path in /dev/disk/.")
+        message = f"{mount.source!r} would be resolved by mount(8)"
+        yield StudyProblem((*path, "source"), message, "Give its path in /dev/disk/.")
     if not _TYPE.fullmatch(mount.type):
-        yield StudyProblem((*path, "type"), f"{mount.type!r} is not a type of file system")
+        yield StudyProblem((*path, "type"), f"{mount.type!r} is not a file system type")
     if re.search(r"[\s\x00-\x1f]", mount.options):
         advice = 'Separate options by commas alone: options = "noatime,rsize=65536"'
-        yield StudyProblem((*path, "options"), f"{mount.options!r} has blanks in it", advice)
+        yield StudyProblem((*path, "options"), f"{mount.options!r} contains blanks", advice)
     if _SECRET.search(mount.options):
-        advice = "A study is kept with its results: name a file, credentials=/root/secret."
-        yield StudyProblem((*path, "options"), "a password does not belong in a study", advice)
+        advice = "The results folder contains the study: name a file, credentials=/root/secret."
+        yield StudyProblem((*path, "options"), "a study must not contain a password", advice)
 
 
 def _commands(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if table.create and not table.remove:
-        message = "create goes with remove: what is made is removed again"
+        message = "create needs remove, which deletes the target again"
         yield StudyProblem(
             (*path, "create"), message, 'For example remove = ["mdadm", "--stop", …]'
         )
     if table.remove and not table.create:
-        yield StudyProblem((*path, "remove"), "remove goes with create", "Leave it out.")
+        yield StudyProblem((*path, "remove"), "remove needs create", "Remove it.")
     if table.create and not (table.device.startswith("/") or table.directory):
-        advice = "Give the path of the `device` or the `directory` that it makes."
-        yield StudyProblem((*path, "create"), "create makes a device or a directory", advice)
+        advice = "Give the path of the `device` or `directory` that it creates."
+        yield StudyProblem((*path, "create"), "create needs a device or a directory", advice)
     for key in ("create", "remove"):
         given = getattr(table, key)
         several = [given] if given and isinstance(given[0], str) else given
         if any(not argv or not argv[0] for argv in several):
-            yield StudyProblem((*path, key), "a command without a program")
+            yield StudyProblem((*path, key), "the command is empty")
 
 
 def _hosting(spec: StudyFile) -> Iterator[StudyProblem]:
@@ -409,7 +413,7 @@ def _hosting(spec: StudyFile) -> Iterator[StudyProblem]:
 
 def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[StudyProblem]:
     if table.host and table.hosts:
-        yield StudyProblem((*path, "hosts"), "host and hosts are both said", "Leave one out.")
+        yield StudyProblem((*path, "hosts"), "both host and hosts are given", "Remove one.")
         return
     if table.host and table.host not in spec.hosts:
         yield _unknown((*path, "host"), table.host, list(spec.hosts), "hosts")
@@ -423,48 +427,50 @@ def _hosts(path: KeyPath, table: TargetTable, spec: StudyFile) -> Iterator[Study
         if name not in spec.hosts:
             yield _unknown((*path, "hosts"), name, list(spec.hosts), "hosts")
         if named.count(name) > 1:
-            yield StudyProblem((*path, "hosts"), f"{name!r} is there twice", "Leave one out.")
+            yield StudyProblem((*path, "hosts"), f"{name!r} occurs twice", "Remove one.")
     if len(spec.hosts) > 1 and not (table.host or named or table.targets):
         advice = f'For example host = "{next(iter(spec.hosts))}"'
-        yield StudyProblem(path, "there are several hosts: which of them is it on?", advice)
+        yield StudyProblem(path, "the target does not name one of the hosts", advice)
 
 
 def _devices(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     for at, device in enumerate(table.devices):
         if "/" in device and not device.startswith("/"):
-            message = f"{device!r} is neither an absolute path nor an id"
+            message = f"{device!r} is neither an absolute path nor a serial"
             yield StudyProblem(
-                (*path, "devices", at), message, "Begin it with /dev/, or give a serial."
+                (*path, "devices", at), message, "Start it with /dev/, or give a serial."
             )
         if table.devices.index(device) != at:
-            yield StudyProblem(
-                (*path, "devices", at), f"{device!r} is there twice", "Leave one out."
-            )
+            yield StudyProblem((*path, "devices", at), f"{device!r} occurs twice", "Remove one.")
     if table.devices and table.filesystem:
-        advice = 'Make a target of each, and load them together: targets = ["a", "b"]'
-        yield StudyProblem((*path, "filesystem"), "it is made on one device", advice)
+        advice = 'Write a target for each, and load them together: targets = ["a", "b"]'
+        yield StudyProblem((*path, "filesystem"), "filesystem is for one device", advice)
     if table.devices and table.create:
-        yield StudyProblem((*path, "create"), "it makes one device", "Make a target of each.")
+        yield StudyProblem(
+            (*path, "create"), "create is for one device", "Write a target for each."
+        )
     several = (isinstance(table.destroy, list) and len(table.destroy)) or 1
     if table.destroy and several != max(1, len(table.devices)):
         message = f"{several} for {max(1, len(table.devices))} devices"
-        yield StudyProblem((*path, "destroy"), message, "Arm each device, in their order.")
+        yield StudyProblem(
+            (*path, "destroy"), message, "Give one serial or WWN per device, in their order."
+        )
 
 
 def _members(path: KeyPath, own: str, spec: StudyFile) -> Iterator[StudyProblem]:
     table = spec.targets[own]
     for key in _OWN if table.targets else ():
         if getattr(table, key):
-            message = f"{key} is said at the targets that it is made of"
-            yield StudyProblem((*path, key), message, "Leave it out here.")
+            message = f"{key} belongs to the member targets"
+            yield StudyProblem((*path, key), message, "Remove it here.")
     for at, name in enumerate(table.targets):
         place = (*path, "targets", at)
         if name not in spec.targets:
             yield _unknown(place, name, list(spec.targets), "targets")
         elif spec.targets[name].targets:
-            yield StudyProblem(place, f"{name!r} is itself made of others", "Name those.")
+            yield StudyProblem(place, f"{name!r} itself has members", "Name its members instead.")
         elif table.targets.index(name) != at:
-            yield StudyProblem(place, f"{name!r} is there twice", "Leave one out.")
+            yield StudyProblem(place, f"{name!r} occurs twice", "Remove one.")
 
 
 def _count(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[StudyProblem]:
@@ -474,15 +480,15 @@ def _count(path: KeyPath, table: FactorTable, spec: StudyFile) -> Iterator[Study
         value = convert.first(given)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             yield StudyProblem(
-                (*path, key), f"{value!r} is no number of {table.count}", "1 or more."
+                (*path, key), f"{value!r} is not a number of {table.count}", "Give 1 or more."
             )
         elif known and value > known:
-            message = f"{value} {table.count} are wanted, and the targets have {known}"
-            yield StudyProblem((*path, key), message, "Name more of them, or ask for fewer.")
+            message = f"{value} {table.count} required, the targets have {known}"
+            yield StudyProblem((*path, key), message, "Name more, or reduce the number.")
     others = [name for name, each in spec.factors.items() if each.count == table.count]
     if others[0] != path[1]:
-        message = f"{table.count} are already counted by factor {others[0]}"
-        yield StudyProblem((*path, "count"), message, "Leave one out.")
+        message = f"factor {others[0]} already counts {table.count}"
+        yield StudyProblem((*path, "count"), message, "Remove one.")
 
 
 def most(spec: StudyFile, what: str) -> int:
@@ -513,13 +519,15 @@ def _listening(spec: StudyFile) -> Iterator[StudyProblem]:
             yield StudyProblem(path, str(error))
             continue
         if place.loopback and (table.ssh or table.via):
-            message = f"only {name} itself reaches {place.address}"
+            message = f"{place.address} is reachable from {name} only"
             yield StudyProblem(
-                path, message, "Leave listen out for the tunnel through its connection."
+                path, message, "Remove listen to use the tunnel through its SSH connection."
             )
         if not served:
-            advice = 'Leave it out, or say start = "server" there.'
-            yield StudyProblem(path, 'no workload has start = "server": nothing listens', advice)
+            advice = 'Remove it, or set start = "server" there.'
+            yield StudyProblem(
+                path, 'no workload has start = "server": no server to listen', advice
+            )
 
 
 def _over_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
@@ -527,27 +535,31 @@ def _over_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
     if spec.design.blocks_over != "hosts":
         return
     if spec.design.kind in {"race", "saturate"}:
-        what = f"a {spec.design.kind} decides after each block, and these run at the same time"
-        yield StudyProblem(_KEY, what, 'Use kind = "full", or leave blocks_over out.')
+        what = (
+            f"a {spec.design.kind} decides after each block, but blocks_over runs them concurrently"
+        )
+        yield StudyProblem(_KEY, what, 'Use kind = "full", or remove blocks_over.')
     if spec.design.stop == "decided":
-        what = 'stop = "decided" looks after each block, and these run at the same time'
-        yield StudyProblem(_KEY, what, "Leave one of them out.")
+        what = 'stop = "decided" looks after each block, but blocks_over runs them concurrently'
+        yield StudyProblem(_KEY, what, "Remove one of them.")
     if spec.stage:
         yield StudyProblem(
-            _KEY, "stages follow one another", "Make a study of each, or leave it out."
+            _KEY,
+            "blocks_over cannot be combined with stages",
+            "Write a study for each stage, or remove it.",
         )
     yield from _on_the_same_hosts(spec)
     for name, factor in spec.factors.items():
         path: KeyPath = ("factors", name)
         if factor.count == "hosts":
-            what = "each trial is on one host: they are not counted"
-            yield StudyProblem((*path, "count"), what, "Leave the factor or blocks_over out.")
+            what = "each trial is on one host: its number cannot be varied"
+            yield StudyProblem((*path, "count"), what, "Remove the factor or blocks_over.")
         if factor.manual:
-            what = "nobody can set levels by hand on several hosts at the same time"
-            yield StudyProblem((*path, "manual"), what, "Leave the factor or blocks_over out.")
+            what = "manual levels cannot be set on several hosts at the same time"
+            yield StudyProblem((*path, "manual"), what, "Remove the factor or blocks_over.")
         if name == "host":
             yield StudyProblem(
-                path, "results name the host of a block so", "Call the factor otherwise."
+                path, "results use this name for the host of a block", "Rename the factor."
             )
 
 
@@ -561,13 +573,13 @@ def _on_the_same_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
             return  # told at its key
     every = list(dict.fromkeys(host for hosts in said.values() for host in hosts if host))
     if len(every) < 2:  # noqa: PLR2004 (one host has its blocks one after the other)
-        advice = 'Name several, as in [targets.disk] hosts = "box[1-4]"'
+        advice = 'Name several, for example [targets.disk] hosts = "box[1-4]"'
         yield StudyProblem(_KEY, "the targets are not on several hosts", advice)
         return
     for name, hosts in said.items():
         if hosts and (missing := [host for host in every if host not in hosts]):
             shown = ", ".join(missing[:3]) + (" …" if len(missing) > 3 else "")  # noqa: PLR2004
-            what = f"it is not on {shown}; every block needs every target"
+            what = f"the target is not on {shown}; every block needs every target"
             key = "host" if spec.targets[name].host else "hosts"
             yield StudyProblem(("targets", name, key), what, "Name the same hosts at each target.")
 
@@ -590,18 +602,20 @@ def _varied(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Study
         if name not in spec.factors:
             yield _unknown((*path, "vary", at), name, list(spec.factors), "factors")
         elif name in table.vary[:at]:
-            yield StudyProblem((*path, "vary", at), f"{name} is there twice", "Leave one out.")
+            yield StudyProblem((*path, "vary", at), f"{name} occurs twice", "Remove one.")
         elif name in table.fix:
-            message = f"{name} is varied and held still"
-            yield StudyProblem((*path, "fix", name), message, "Leave one out.")
+            message = f"{name} is both varied and fixed"
+            yield StudyProblem((*path, "fix", name), message, "Remove one.")
         elif _idle(table, spec.factors[name], spec):
-            message = f"{name} is an option of none of the workloads of this stage"
-            yield StudyProblem((*path, "vary", at), message, "Add its workload, or leave it out.")
+            message = f"no workload of this stage has option {name}"
+            yield StudyProblem((*path, "vary", at), message, "Add its workload, or remove it.")
     if not table.vary and table.then != "confirm":
-        yield StudyProblem((*path, "vary"), "nothing is varied", 'Such as vary = ["rsize"]')
+        yield StudyProblem((*path, "vary"), "no factor is varied", 'For example vary = ["rsize"]')
     if table.vary and table.then == "confirm":
-        message = "a stage that confirms varies nothing: it compares all baselines with all choices"
-        yield StudyProblem((*path, "vary"), message, "Leave it out.")
+        message = (
+            "a confirm stage varies no factor: it compares all baselines with all selected levels"
+        )
+        yield StudyProblem((*path, "vary"), message, "Remove it.")
 
 
 def _idle(table: StageTable, factor: FactorTable, spec: StudyFile) -> bool:
@@ -619,7 +633,7 @@ def _fixed(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyP
                 advice = choices(convert.label(value), labels, "levels")
                 yield StudyProblem((*path, "fix", name), message, advice)
         elif name not in options:
-            message = f"{name!r} is no factor, and no option of the workloads of this stage"
+            message = f"{name!r} is neither a factor nor an option of the workloads of this stage"
             advice = choices(name, [*spec.factors, *options], "there are")
             yield StudyProblem((*path, "fix", name), message, advice)
 
@@ -630,14 +644,14 @@ def _loaded(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Study
             yield _unknown((*path, "workloads", at), name, list(spec.workloads), "workloads")
     for name in table.options:
         if name not in spec.workloads or name not in (table.workloads or spec.workloads):
-            message = f"{name!r} is no workload of this stage"
+            message = f"{name!r} is not a workload of this stage"
             advice = choices(name, table.workloads or list(spec.workloads), "workloads")
             yield StudyProblem((*path, "options", name), message, advice)
     if table.target and table.target not in spec.targets:
         yield _unknown((*path, "target"), table.target, list(spec.targets), "targets")
     if table.target and (several := [n for n, each in spec.factors.items() if each.targets]):
-        message = f"the targets are those of factor {several[0]}"
-        yield StudyProblem((*path, "target"), message, "Leave it out.")
+        message = f"factor {several[0]} sets the targets"
+        yield StudyProblem((*path, "target"), message, "Remove it.")
 
 
 def _ranged(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
@@ -646,42 +660,44 @@ def _ranged(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[Study
     swept = convert.swept_by(spec, table)
     if len(swept) != 1:
         found = " and ".join(name for name, _ in swept) or "none"
-        message = f"it is for one varied factor with a range; here is {found}"
+        message = f"it is for one varied factor with a range; found {found}"
         yield StudyProblem(
-            (*path, "range"), message, "Give the factor `range` in place of `levels`."
+            (*path, "range"), message, "Give the factor `range` instead of `levels`."
         )
         return
     name, spread = swept[0]
     sweep = convert.sweep_of(table, spread)
     end = spread.to if sweep.to is None else sweep.to
     if table.range.step == 0:
-        yield StudyProblem((*path, "range", "step"), "0 leads nowhere", "Use a step of 1 or more.")
+        yield StudyProblem(
+            (*path, "range", "step"), "a step of 0 is not possible", "Use a step of 1 or more."
+        )
     elif not spread.start <= sweep.origin <= end <= spread.to:
-        message = f"it does not lie within that of {name}: {spread.start} to {spread.to}"
+        message = f"the range is outside that of {name}: {spread.start} to {spread.to}"
         yield StudyProblem(
             (*path, "range"), message, f"Widen the range of {name}, or narrow this one."
         )
     elif (end - sweep.origin) // sweep.step >= convert.MOST_LEVELS:
-        message = f"these are more than {convert.MOST_LEVELS} levels"
-        yield StudyProblem((*path, "range", "step"), message, "Use a longer step.")
+        message = f"the range has more than {convert.MOST_LEVELS} levels"
+        yield StudyProblem((*path, "range", "step"), message, "Use a larger step.")
 
 
 def _then(path: KeyPath, table: StageTable, spec: StudyFile) -> Iterator[StudyProblem]:
     if table.then == "confirm" and path[-1] == 0:
-        message = "nothing is chosen yet that could be confirmed"
-        yield StudyProblem((*path, "then"), message, "Put a stage before it.")
+        message = "no earlier stage selects a level to confirm"
+        yield StudyProblem((*path, "then"), message, "Add a stage before it.")
     if table.then == "screen" and len(table.vary) < _FEWEST:
-        message = "there is nothing to screen among fewer than two factors"
+        message = "screening needs at least two factors"
         yield StudyProblem((*path, "then"), message, 'Use then = "best".')
     if table.then == "screen" and table.kind:
-        message = "a screening has a design of its own, a fraction of resolution 3"
-        yield StudyProblem((*path, "kind"), message, "Leave it out.")
+        message = "a screening stage has a fixed design, a fraction of resolution 3"
+        yield StudyProblem((*path, "kind"), message, "Remove it.")
     if table.kind == "race" and table.then not in ("best", "confirm"):
-        message = "a race finds the best, and says too little of the others for this"
-        yield StudyProblem((*path, "kind"), message, 'Leave it out, or use then = "best".')
+        message = "a race measures treatments other than the best too seldom for this"
+        yield StudyProblem((*path, "kind"), message, 'Remove it, or use then = "best".')
     numeric = [name for name in table.vary if name in spec.factors and _ordered(spec.factors[name])]
     if table.then == "knee" and table.vary and not numeric:
-        message = "a knee is one of numbers, and no varied factor has numbers for levels"
+        message = "a knee needs a factor with numeric levels"
         yield StudyProblem((*path, "then"), message, 'Use then = "best".')
 
 
@@ -696,12 +712,12 @@ def _staged_factors(spec: StudyFile) -> Iterator[StudyProblem]:
     fixed = {name for table in spec.stage for name in table.fix}
     for name, table in spec.factors.items():
         if name not in varied | fixed:
-            advice = "Add it to the `vary` of a stage, or leave it out."
+            advice = "Add it to `vary` of a stage, or remove it."
             yield StudyProblem(("factors", name), "no stage varies it", advice)
         kind = convert.factor_kind(table)
         if kind in ("tunable", "group") and convert.label(table.baseline) == "":
-            advice = 'For what is in force at the start: baseline = "unset"'
+            advice = 'For the value at the start: baseline = "unset"'
             if kind == "group":
-                advice = 'Such as an empty group: levels = { off = {}, … } and baseline = "off"'
-            message = "a study in stages must say its baseline"
+                advice = 'For example an empty group: levels = { off = {}, … } and baseline = "off"'
+            message = "a study in stages needs a baseline for each factor"
             yield StudyProblem(("factors", name), message, advice)

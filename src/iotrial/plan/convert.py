@@ -280,11 +280,11 @@ def unfit(
         return ("design", "kind"), "a race needs two treatments", "Add a factor with two levels."
     for factor in factors:
         if factor.hard:
-            what = "a race changes settings in every block, and this factor is hard to change"
-            return ("factors", factor.name, "hard"), what, 'Use kind = "full", or leave it out.'
+            what = "a race changes settings in every block, but this factor is hard to change"
+            return ("factors", factor.name, "hard"), what, 'Use kind = "full", or remove it.'
     for workload, name in rule.primary:
         if metrics.higher(name) is None:
-            what = f"a race asks who is ahead, and of {name} ({workload}) neither more nor less is"
+            what = f"a race needs a metric with a direction; {name} ({workload}) has none"
             return ("decide", "primary"), what, 'Decide by another metric, or use kind = "full".'
     return None
 

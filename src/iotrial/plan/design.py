@@ -136,7 +136,7 @@ def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
     """
     if unknown := open_factors(study):
         raise UsageError(
-            f"factor {unknown[0].name}: its levels are what the kernel offers, not yet asked",
+            f"factor {unknown[0].name}: its levels come from the kernel, which was not asked yet",
             advice="Ask the host first: iotrial.plan.available.with_available.",
         )
     factors = [factor for factor in study.factors if applies(factor, workload)]
@@ -336,10 +336,10 @@ def _devices(
     found = nodes(factor, knob, topologies.get(target, Topology()))
     if not found:
         raise SettingRefused(
-            f"factor {factor.name}: {knob.name} belongs to a {knob.scope}, and target {target} has"
-            " none",
+            f"factor {factor.name}: {knob.name} belongs to a {knob.scope}, which target {target}"
+            " does not have",
             tunable=knob.name,
-            advice="Aim at something that has one, name it ([factors.…] on = …), or name another"
+            advice="Use a target that has one, name it ([factors.…] on = …), or name another"
             " target ([factors.…] target = …).",
         )
     return found
@@ -491,22 +491,22 @@ def _words(
     tried, combinations = sizes
     if study.design.kind == "one-at-a-time":
         yield f"{tried} of {combinations} combinations: the baseline, and each other level alone"
-        yield "each effect is seen with the other factors at their baseline only"
+        yield "each effect is estimated with the other factors at their baseline only"
         if unseen:
-            yield f"no interaction can be seen: {_listed(unseen)}"
+            yield f"interactions not estimable: {_listed(unseen)}"
         return
     if tried == combinations:
-        yield f"all {combinations} combinations: a fraction of this resolution leaves nothing out"
+        yield (f"all {combinations} combinations: a fraction of this resolution is the full design")
         return
     yield f"{tried} of {combinations} combinations"
     for each in mixed:
         if each.wholly:
-            yield f"{effect_text(each.effect)} cannot be told from {_listed(each.wholly)}"
+            yield f"{effect_text(each.effect)} is aliased with {_listed(each.wholly)}"
         if each.partly:
-            yield f"{effect_text(each.effect)} is partly mixed with {_listed(each.partly)}"
+            yield f"{effect_text(each.effect)} is partially aliased with {_listed(each.partly)}"
     if not mixed:
-        yield "main effects and interactions of two factors are all told apart"
-    yield "interactions of three and more factors are taken to be nothing"
+        yield "no main effect or two-factor interaction is aliased with another"
+    yield "three-factor and higher interactions are assumed negligible"
 
 
 def effect_text(effect: Effect) -> str:

@@ -203,7 +203,7 @@ def _in_stages(
     for cost in costs:
         for workload, least in cost.resolvable:
             told[workload] = max(least, told.get(workload, 0.0))
-    notes = "Trials, time and bytes are the most it can take: stages lay levels aside."
+    notes = "Trials, time and bytes are upper bounds: stages exclude levels."
     return Estimate(
         sum(cost.trials for cost in costs),
         sum(cost.seconds for cost in costs),
@@ -322,43 +322,44 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     blocks, budget = study.design.blocks, study.design.budget
     if study.design.kind == "saturate":
         yield (
-            "A search: single trials, each chosen from those before it, then a race of the best "
-            f"few in {blocks} blocks at most; all numbers here are what it takes at most."
+            "A search: single trials, each chosen from those before it, then a race of the best"
+            f" in {blocks} blocks at most; all numbers are upper bounds."
         )
     elif study.design.kind == "race":
         yield (
-            f"A race: {blocks} blocks at most. It looks after every block, drops what is worse, "
-            "and ends when nothing is open; all numbers here are what it takes at most."
+            f"A race: {blocks} blocks at most. It looks after every block, drops treatments that"
+            " are worse, and ends when no treatment is undecided; all numbers are upper bounds."
         )
     elif blocks == 1:
-        yield "1 block: no verdict is possible, for nothing tells noise from effect; use 2 or more."
+        yield "1 block: no verdict is possible, the noise cannot be estimated; use 2 or more."
     if study.spread:
         yield _spread_note(blocks, len(homes(study)))
     if not comparisons(study):
-        yield "Nothing is compared: the study measures the noise."
+        yield "No comparison: the study measures the noise."
     for factor in study.factors:
         if factor.hard and len(factor.levels) > 1:
             yield (
-                f"{factor.name} is hard to change: each of its {len(factor.levels)} levels is set "
-                f"up once a block, or {blocks} times. Its effect is judged against the spread "
-                "between set-ups, and only larger differences than said are seen in it."
+                f"{factor.name} is hard to change: each of its {len(factor.levels)} levels is"
+                f" set up once a block, or {blocks} times. Its effect is judged against the"
+                " variation between set-ups (whole plots): its detectable difference is larger"
+                " than stated."
             )
     if budget and seconds > budget:
         whole = int(budget / seconds * blocks)
         yield (
-            f"The budget of {format_seconds(budget)} ends the study after about {whole} of "
-            f"{blocks} blocks; all of it takes about {format_seconds(seconds)}."
+            f"The budget of {format_seconds(budget)} ends the study after about {whole} of"
+            f" {blocks} blocks; all blocks take about {format_seconds(seconds)}."
         )
 
 
 def _spread_note(blocks: int, hosts: int) -> str:
     said = f"{blocks} blocks over {hosts} hosts, each whole on one, {min(blocks, hosts)} at a time."
     if blocks < hosts:
-        return f"{said} {hosts - blocks} hosts are for when one is lost."
+        return f"{said} {hosts - blocks} hosts are spare."
     if blocks < 2 * hosts:
         return (
-            f"{said} Whether treatments compare alike on all hosts is seen only where hosts have "
-            f"two blocks: {2 * hosts} or more."
+            f"{said} A host-by-treatment interaction is testable only with two blocks per host:"
+            f" {2 * hosts} or more."
         )
     uneven = f" {blocks % hosts} hosts have one block more than the others." * bool(blocks % hosts)
     return said + uneven
@@ -367,7 +368,7 @@ def _spread_note(blocks: int, hosts: int) -> str:
 def _pace_notes(longer: float) -> Iterator[str]:
     if longer > 1:
         yield (
-            f"Loads that end by size are reckoned at {format_bytes(LIKELY.stream)}/s and "
+            f"Loads that end by size are estimated at {format_bytes(LIKELY.stream)}/s and "
             f"{LIKELY.rate:,.0f} small I/Os a second; slow disks may need up to "
             f"{format_seconds(longer)} more."
         )
@@ -376,19 +377,19 @@ def _pace_notes(longer: float) -> Iterator[str]:
 def _noise_notes(study: Study, told: tuple[tuple[str, float], ...]) -> Iterator[str]:
     single = study.design.blocks == 1 or study.design.kind == "saturate"
     if not told and not single and comparisons(study):
-        yield "The noise is unknown, and with it the smallest difference that can be told."
+        yield "The noise is unknown, and therefore the smallest detectable difference."
     for least in dict.fromkeys(each for _, each in told):
         if math.isfinite(least) and least > study.decide.margin:
             names = ", ".join(workload for workload, each in told if each == least)
             yield (
-                f"{names}: a difference below {least:.1%} is likely to end in cannot-tell, "
-                f"though {study.decide.margin:.1%} matters; more blocks or longer trials help."
+                f"{names}: a difference below {least:.1%} probably ends in cannot-tell, above"
+                f" the margin of {study.decide.margin:.1%}; use more blocks or longer trials."
             )
 
 
 def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
     if math.isinf(written):
-        yield "How much is written is unknown: a load that writes has neither runtime nor size."
+        yield "Bytes written are unknown: a load that writes has neither runtime nor size."
     elif timed:
         rate = format_bytes(ASSUMED_WRITE_RATE)
         yield f"Bytes written are an upper bound: loads that end by time at {rate}/s at most."
@@ -397,11 +398,11 @@ def _write_notes(written: float, *, timed: bool) -> Iterator[str]:
 def _chore_notes(chores: Sequence[PlannedChore]) -> Iterator[str]:
     if any(each.written for each in chores):
         rate = format_bytes(ASSUMED_FILL_RATE)
-        yield f"Chores write {rate}/s if the disk keeps up: random data comes no faster."
+        yield f"Chores write at most {rate}/s, the rate of the random data source."
     if any(math.isinf(each.written) for each in chores):
-        yield "How much the chores write is unknown: it depends on how full the file system is."
+        yield "Bytes written by chores are unknown: the used space of the file system is unknown."
     if any(each.chore.kind == "command" for each in chores):
-        yield "How long commands of the study take is unknown, and not in the time."
+        yield "The duration of the study's commands is unknown and not included."
 
 
 @dataclass(frozen=True, slots=True)
@@ -444,9 +445,7 @@ def _knobs(study: Study) -> Iterator[_PlannedCommand]:
             yield _PlannedCommand(knob.name, "will be read by", read)
         for act in knob.how("", "{value}") if knob.how and knob.read else ():
             if act.kind == "run":
-                yield _PlannedCommand(
-                    knob.name, "after its file is written or given back", act.argv
-                )
+                yield _PlannedCommand(knob.name, "after its file is written or restored", act.argv)
 
 
 def _targets(study: Study) -> Iterator[_PlannedCommand]:

@@ -40,8 +40,8 @@ RESERVE = 1.25
 """A budget grows by so many times what the added blocks take at the pace so far: they should not
 end for want of a few seconds."""
 _WHY_NOT = {
-    "saturate": "a search ends when nothing is better than what it found",
-    "recorded": "its trials were run by somebody else",
+    "saturate": "a search ends at its optimum",
+    "recorded": "its trials are imported",
 }
 
 
@@ -113,7 +113,8 @@ def extend(results: Results, more: int) -> Extension:
     blocks = reached(results) + more
     if more < 1 or blocks > LAST:
         raise UsageError(
-            f"{more} more blocks make {blocks:,}", advice=f"Ask for 1 at least, {LAST:,} in all."
+            f"{more} more blocks give {blocks:,}",
+            advice=(f"Give at least 1, in total at most {LAST:,}."),
         )
     budget = study.design.budget
     if budget:
@@ -125,21 +126,24 @@ def extend(results: Results, more: int) -> Extension:
 def check_extendable(results: Results) -> None:
     """Raises UsageError, which says what to do, for results that cannot be extended."""
     study, kind = results.study, results.study.design.kind
-    again = "Make a study of what is open, with its own [design] blocks."
+    again = "Write a study of the undecided treatments, with its own [design] blocks."
     if study.aa:
-        why, again = "it is an A/A study", "Run it anew with more: run STUDY --aa --blocks N."
+        why, again = (
+            "it is an A/A study",
+            "Run it again with more blocks: run STUDY --aa --blocks N.",
+        )
     elif study.stages:
-        why = "its later stages rest on what the earlier ones chose"
+        why = "its later stages depend on the levels that earlier ones selected"
     elif study.spread:
         why = "its blocks are spread over hosts, each of which has its share"
     elif kind in _WHY_NOT:
         why = _WHY_NOT[kind]
     elif not results.records:
-        why, again = "none of its trials was done", f"Run {study.name} first."
+        why, again = "no trial was executed", f"Run {study.name} first."
     elif not study.factors:
-        why, again = "nothing is varied in it", "Vary something: [factors]."
+        why, again = "it varies no factor", "Add a factor: [factors]."
     elif _decided(results):
-        why, again = "nothing in it is open", "`iotrial compare` has its verdicts."
+        why, again = "all its comparisons are decided", "`iotrial compare` has its verdicts."
     else:
         return
     raise UsageError(f"{results.folder} cannot be extended: {why}", advice=again)

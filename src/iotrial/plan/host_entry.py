@@ -33,7 +33,7 @@ def refuse(file: str, line: int, message: str, advice: str = "") -> StudyError:
 def text_of(raw: bytes, file: str) -> str:
     """The text of an inventory.  Raises StudyError."""
     if len(raw) > MOST_BYTES:
-        raise refuse(file, 0, "is larger than any inventory (4 MiB)")
+        raise refuse(file, 0, "is larger than 4 MiB")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -41,7 +41,7 @@ def text_of(raw: bytes, file: str) -> str:
         raise refuse(file, line, "is not UTF-8", "Save it as UTF-8 text.") from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise refuse(file, line, "holds a NUL byte: no text")
+        raise refuse(file, line, "holds a NUL byte: not text")
     return text
 
 
@@ -49,7 +49,7 @@ def check_name(name: str, file: str, line: int) -> None:
     """Raises StudyError for what cannot be a host's name in a study."""
     if not NAME.fullmatch(name):
         advice = "Letters, digits, and . _ + - inside; give it such a name, and ansible_host."
-        raise refuse(file, line, f"{name[:60]!r} cannot be the name of a host", advice)
+        raise refuse(file, line, f"{name[:60]!r} is not a valid host name", advice)
 
 
 def check_word(word: str, what: str, file: str, line: int) -> str:
@@ -66,8 +66,8 @@ def check_value(word: str, what: str, file: str, line: int) -> str:
     """
     if "{{" in word:
         raise refuse(
-            file, line, f"{what} is a template: {word[:60]!r}", "Write what it comes to; iotrial"
-            " evaluates none."
+            file, line, f"{what} is a template: {word[:60]!r}", "Write its value; iotrial does"
+                                                                " not evaluate templates."
         )  # fmt: skip
     if not word or word.startswith("-") or _ODD.search(word):
         raise refuse(file, line, f"{what} cannot be {word[:60]!r}")
@@ -88,8 +88,8 @@ def chosen(names: Sequence[str], wanted: str | Sequence[str], file: str) -> tupl
             matches = [each] if each in known else []
         if not matches:
             listed = ", ".join(list(known)[:10]) + (" …" if len(known) > 10 else "")  # noqa: PLR2004
-            advice = f"{nearest(each, known)}It names: {listed or 'none'}"
-            raise refuse(file, 0, f"names no host {each!r}", advice)
+            advice = f"{nearest(each, known)}Known hosts: {listed or 'none'}"
+            raise refuse(file, 0, f"does not contain host {each!r}", advice)
         found.update(dict.fromkeys(matches))
     return tuple(found)
 
@@ -99,5 +99,5 @@ def ranged(wanted: str | Sequence[str], file: str) -> tuple[str, ...]:
     try:
         return expanded(wanted)
     except ValueError as error:
-        advice = 'Such as hosts = "box[1-4]"'
+        advice = 'For example hosts = "box[1-4]"'
         raise refuse(file, 0, f"[inventory] hosts: {error}", advice) from None

@@ -77,8 +77,8 @@ _ONLY = {
 """Keywords of which these values alone are harmless."""
 _ALL = 0
 """The part that is about every host: before any Host line, or below ``Host *``."""
-_ADVICE = "Put it into ~/.ssh/config, which iotrial uses by itself, and leave it out here."
-_STRICT = "Say StrictHostKeyChecking yes in the same part, or UserKnownHostsFile /dev/null."
+_ADVICE = "Move it to ~/.ssh/config, which iotrial uses, and remove it here."
+_STRICT = "Set StrictHostKeyChecking yes in the same section, or UserKnownHostsFile /dev/null."
 Book = Callable[[InventoryTable], tuple[InventoryHost, ...]]
 """What an inventory comes to."""
 _USERS = "~/.ssh/config"
@@ -193,7 +193,7 @@ def vetted(raw: bytes, file: str) -> bool:
     for part, number in named:
         # The first value that ssh finds counts: one looser line anywhere may be it.
         if loose or not strict & {part, _ALL}:
-            what = "a file of known hosts that ssh may write to: StrictHostKeyChecking is not yes"
+            what = "ssh could write to this known hosts file: StrictHostKeyChecking is not yes"
             raise refuse(file, number, f"{what} for it", _STRICT)
     return bool(named)
 
@@ -220,9 +220,11 @@ def _acts(keyword: str, value: str) -> str:
         return ""
     if keyword in _ONLY:
         allowed = _ONLY[keyword]
-        return "" if word in allowed else f"may be {' or '.join(allowed)} here, not {word[:60]!r}"
+        return (
+            "" if word in allowed else (f"must be {' or '.join(allowed)} here, not {word[:60]!r}")
+        )
     if keyword not in HARMLESS:
-        return "is not taken from such a file: it may have ssh execute, load or write something"
+        return "is not accepted in such a file: it can make ssh execute, load or write files"
     return why_not_named(keyword, word)
 
 
@@ -263,8 +265,8 @@ def check_ways(ways: Iterable[tuple[str, str]]) -> None:
             if file not in seen:
                 seen[file] = not _of_user(file) and vetted(_plain(file), file)
             if seen[file] and is_loose(options):
-                message = f"{name}: ssh would write to the file of known hosts that is named there"
-                raise refuse(file, 0, message, "Leave StrictHostKeyChecking out of ssh = …")
+                message = f"{name}: ssh would write to the known hosts file named there"
+                raise refuse(file, 0, message, "Remove StrictHostKeyChecking from ssh = …")
 
 
 def _of_user(file: str) -> bool:
@@ -279,10 +281,10 @@ def _of_user(file: str) -> bool:
 
 def _plain(file: str) -> bytes:
     """What ssh(1) would read: relative to where we are, ``~`` is no home."""
-    advice = "ssh = … names it by -F, relative to where iotrial is started."
+    advice = "ssh = … names it by -F, relative to the working folder of iotrial."
     try:
         if not Path(file).is_file():
-            raise refuse(file, 0, "is no file that can be read", advice)
+            raise refuse(file, 0, "is not a readable file", advice)
         with Path(file).open("rb") as stream:
             if why := _not_yours(os.fstat(stream.fileno())):
                 raise refuse(file, 0, why, "chown it to yourself, and `chmod go-w` it.")
@@ -297,9 +299,13 @@ def _not_yours(found: os.stat_result) -> str:
     if not os.geteuid() and (caller := os.environ.get("SUDO_UID", "")).isdecimal():
         own.add(int(caller))
     if found.st_uid not in own:
-        return f"belongs to user {found.st_uid}, who could have ssh reach another machine"
+        return f"belongs to user {found.st_uid}, who could redirect ssh to another host"
     mode = stat.S_IMODE(found.st_mode)
-    return f"others may write it (mode {mode:04o})" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
+    return (
+        f"is writable by other users (mode {mode:04o})"
+        if mode & (stat.S_IWGRP | stat.S_IWOTH)
+        else ""
+    )
 
 
 def inventory_problems(spec: StudyFile) -> Iterator[StudyProblem]:
@@ -308,17 +314,17 @@ def inventory_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     if table is None:
         return
     if bool(table.ssh_config) == bool(table.ansible):
-        what = "both ssh_config and ansible are said" if table.ansible else "it names no file"
-        advice = 'Such as ssh_config = "~/.ssh/config", or ansible = "hosts.ini"'
+        what = (
+            "both ssh_config and ansible are given" if table.ansible else "it does not name a file"
+        )
+        advice = 'For example ssh_config = "~/.ssh/config", or ansible = "hosts.ini"'
         yield StudyProblem(("inventory",), what, advice)
     elif table.ssh_config and not table.hosts:
-        advice = 'Such as hosts = "box[1-4]"'
-        yield StudyProblem(
-            ("inventory",), "it does not say which hosts of the configuration", advice
-        )
+        advice = 'For example hosts = "box[1-4]"'
+        yield StudyProblem(("inventory",), "it does not name hosts of the configuration", advice)
     if table.ssh_config and table.group:
-        advice = "Groups are Ansible's: choose by hosts."
-        yield StudyProblem(("inventory", "group"), "a configuration of ssh has no groups", advice)
+        advice = "Groups are for Ansible: select with hosts."
+        yield StudyProblem(("inventory", "group"), "an ssh configuration has no groups", advice)
 
 
 def with_inventory(

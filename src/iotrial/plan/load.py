@@ -78,10 +78,10 @@ def _job_text(path: Path) -> str:
     Raises OSError, with what it is instead of a file, and UnicodeDecodeError.
     """
     if "\0" in str(path):
-        raise OSError(errno.EINVAL, "there is a NUL in its name")
+        raise OSError(errno.EINVAL, "its name contains a NUL byte")
     with open(path, "rb", opener=_without_waiting) as stream:
         if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no regular file")
+            raise OSError(errno.EINVAL, "it is not a regular file")
         raw = stream.read(_MOST_BYTES + 1)
     if len(raw) > _MOST_BYTES:
         raise OSError(errno.EFBIG, "it is larger than any job file (1 MiB)")
@@ -100,9 +100,12 @@ def _misread(text: str) -> str:
     """
     for number, line in enumerate(text.split("\n"), 1):
         if not all(each.isprintable() or each == "\t" for each in line.removesuffix("\r")):
-            return f"line {number} holds a character that cannot be shown"
+            return f"line {number} contains a non-printable character"
         if len(line.encode("utf-8", "surrogateescape")) > _LONGEST_LINE:
-            return f"line {number} is longer than {_LONGEST_LINE} bytes, where fio cuts it in two"
+            return (
+                f"line {number} is longer than {_LONGEST_LINE} bytes, the limit at which fio"
+                " splits it"
+            )
     return ""
 
 
@@ -184,11 +187,14 @@ def _workloads(
             jobfile = read(table.jobfile) if table.jobfile else ""
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "not UTF-8"
-            advice = "It is looked for beside the study."
+            advice = "The path is relative to the study."
             message = f"{table.jobfile} cannot be read: {why}"
             problems.append(StudyProblem(("workloads", name, "jobfile"), message, advice))
         if why := _misread(jobfile):
-            message, advice = f"{table.jobfile}: {why}", "Is it a job file, saved as plain text?"
+            message, advice = (
+                f"{table.jobfile}: {why}",
+                "Check that it is a job file in plain text.",
+            )
             problems.append(StudyProblem(("workloads", name, "jobfile"), message, advice))
         found.append(convert.workload(name, table, jobfile))
     raise_all(problems, source)

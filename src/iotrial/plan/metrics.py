@@ -144,7 +144,7 @@ _QUANTITY = {
     "usr": "CPU time in user mode, over the run time of the jobs (`cpu.usr`)",
     "sys": "CPU time in the kernel, over the run time of the jobs (`cpu.sys`)",
     "per_io": "CPU time for one I/O (`cpu.per_io`)",
-    "value": "a number of an imported table whose columns do not say what it is",
+    "value": "a number of an imported table without a known meaning",
 }
 _LATENCY = {
     "clat": "completion latency: from the submission of an I/O to the kernel until it is complete",

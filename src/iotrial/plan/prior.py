@@ -25,7 +25,7 @@ from iotrial.plan.design import cells, open_factors
 
 _PASSING = ("backing_file", "backing_inode")
 """Of a loop device, which is made anew each time."""
-_ADVICE = "It only orders the work; leave out --prior if it was something else."
+_ADVICE = "A prior only sets the order of trials; remove --prior if the target was another."
 _SWEEPS = 20
 
 
@@ -37,25 +37,25 @@ def with_prior(study: Study, results: Results) -> Study:
     """
     if study.stages or study.aa or study.design.kind != "race":
         raise UsageError(
-            "a prior orders the work of a race, and this study is none",
-            advice='Leave out --prior, or write [design] kind = "race".',
+            "a prior sets the order of a race, but this study is not a race",
+            advice='Remove --prior, or set [design] kind = "race".',
         )
     if study.pretended != results.pretended:
         holds, asked = ("pretended", "real") if results.pretended else ("real", "pretended")
         raise UsageError(
-            f"{results.folder} holds {holds} results, and this run is {asked}",
-            advice="Leave out --prior.",
+            f"{results.folder} holds {holds} results, but this run is {asked}",
+            advice="Remove --prior.",
         )
     if unknown := open_factors(study):
         raise UsageError(
-            f"factor {unknown[0].name}: its levels are not known before the host was asked",
-            advice="With --prior, write its levels in place of `available`.",
+            f"factor {unknown[0].name}: its levels are unknown until the kernel is asked",
+            advice="With --prior, list its levels instead of `available`.",
         )
     ranked = _ranked(study, results)
     if not any(known for _, known in ranked):
         raise UsageError(
             f"{results.folder} shares no workload, metric and factor with this study",
-            advice="A prior has workloads and factors of the same names. Leave out --prior.",
+            advice="A prior needs workloads and factors of the same names. Remove --prior.",
         )
     prior = PriorResults(results.folder.name, ranked, tuple(_sightings(results.facts)))
     return replace(study, design=replace(study.design, prior=prior))
@@ -148,11 +148,11 @@ def target_doubts(prior: PriorResults | None, facts: Mapping[str, Any]) -> Itera
         if not kin or all(_other(then, now) for then in kin):
             raise UsageError(
                 f"the prior {prior.folder} was measured on another target than {name} ({told})",
-                advice="Name results of the same target, or leave out --prior.",
+                advice="Name results of the same target, or remove --prior.",
             )
         if now.path and any((t.path, t.machine) == (now.path, now.machine) for t in kin):
             continue
-        what = f"nothing shows that the prior {prior.folder} was measured on target {name} ({told})"
+        what = f"no evidence that the prior {prior.folder} was measured on target {name} ({told})"
         yield Doubt("prior", what, _ADVICE)
 
 

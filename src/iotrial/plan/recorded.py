@@ -101,12 +101,12 @@ def parse(content: str, file: str) -> Study:
         key = ".".join(map(str, first["loc"]))
         raise StudyError(first["msg"], file=file, key=key) from None
     except RecursionError:
-        raise StudyError("no TOML: nested too deeply", file=file) from None
+        raise StudyError("not TOML: nested too deeply", file=file) from None
     except ValueError as error:  # TOMLDecodeError, or a number with thousands of digits
-        raise StudyError(f"no TOML: {error}", file=file) from None
+        raise StudyError(f"not TOML: {error}", file=file) from None
     for name, table in found.factors.items():
         if table.baseline and table.baseline not in table.levels:
-            message = f"{table.baseline!r} is none of its levels"
+            message = f"{table.baseline!r} is not one of its levels"
             raise StudyError(message, file=file, key=f"factors.{name}.baseline")
     decide = found.decide
     chosen = decide.primary
@@ -146,12 +146,12 @@ def check_primary(
         key = f"{where.key}.{workload}" if workload else where.key
         if workload and workload not in found:
             advice = choices(workload, list(found), "there are")
-            raise StudyError("there is no such workload", file=where.file, key=key, advice=advice)
+            raise StudyError("unknown workload", file=where.file, key=key, advice=advice)
         known = list(found[workload] if workload else every)
         if name not in known:
             message = f"no run {f'of {workload} ' if workload else ''}has the metric {name!r}"
             more = ", …" if len(known) > _SHOWN else ""
-            advice = f"{nearest(name, known)}There are: {', '.join(known[:_SHOWN])}{more}"
+            advice = f"{nearest(name, known)}Known: {', '.join(known[:_SHOWN])}{more}"
             raise StudyError(message, file=where.file, key=key, advice=advice)
 
 

@@ -72,29 +72,31 @@ def workloads(study: Study) -> tuple[str, str]:
 def unsearchable(study: Study) -> Iterator[StudyProblem]:
     """Why a study cannot be a search for the highest value."""
     if len(study.workloads) != FEWEST:
-        message = "a search has two workloads: one that searches, one that decides"
-        yield StudyProblem(("workloads",), message, "Copy the one, perhaps with a longer runtime.")
+        message = "a search needs two workloads: one for the search, one for the decision"
+        yield StudyProblem(
+            ("workloads",), message, "Copy the first, possibly with a longer runtime."
+        )
         return
     if study.stages:
         message = "a search for the highest value has no stages"
-        yield StudyProblem(("stage", 0), message, 'Leave them out, or use kind = "race".')
+        yield StudyProblem(("stage", 0), message, 'Remove them, or use kind = "race".')
     for factor in study.factors:
         if factor.workload:
-            message = "both workloads of a search are varied alike"
-            yield StudyProblem(("factors", factor.name, "workload"), message, "Leave it out.")
+            message = "both workloads of a search have the same factors"
+            yield StudyProblem(("factors", factor.name, "workload"), message, "Remove it.")
         if factor.hard:
-            message = "a search changes levels all the time, and this factor is hard to change"
-            yield StudyProblem(("factors", factor.name, "hard"), message, "Leave it out.")
+            message = "a search changes levels in every trial, but this factor is hard to change"
+            yield StudyProblem(("factors", factor.name, "hard"), message, "Remove it.")
     if not any(len(factor.levels) > 1 or not factor.levels for factor in study.factors):
-        yield StudyProblem(("factors",), "nothing is varied", "Add a factor with two levels.")
+        yield StudyProblem(("factors",), "no factor is varied", "Add a factor with two levels.")
     metrics = dict(study.decide.primary)
     one, other = (metrics.get(name, "") for name in workloads(study))
     if one != other or study.metrics.higher(one) is not True:
-        message = "a search is for the highest value of one metric, of which more is better"
-        yield StudyProblem(("decide", "primary"), message, 'Such as primary = "read.iops"')
+        message = "a search needs one primary metric for which more is better"
+        yield StudyProblem(("decide", "primary"), message, 'For example primary = "read.iops"')
     if len(study.decide.limits) > 1:
-        message = "a search minds one limit"
-        yield StudyProblem(("decide", "limits"), message, "Leave the others out.")
+        message = "a search has one limit at most"
+        yield StudyProblem(("decide", "limits"), message, "Remove the others.")
 
 
 def value(factor: Factor, label: str) -> float:
@@ -276,7 +278,7 @@ def targets_named(words: Sequence[str]) -> tuple[SaturationTarget, ...]:
     found = [pair for word in words for pair in _pairs(word)]
     for pair in found:
         if found.count(pair) > 1:
-            raise ValueError(f"{':'.join(filter(None, pair))} is there twice")
+            raise ValueError(f"{':'.join(filter(None, pair))} occurs twice")
     hosts: dict[str, str] = {}
     for ssh, _ in found:
         if ssh not in hosts:

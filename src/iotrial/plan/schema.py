@@ -38,7 +38,7 @@ def _size(value: object) -> int:
     try:
         return parse_bytes(value)
     except OverflowError:
-        raise ValueError(f"{value!r} is more than any device has") from None
+        raise ValueError(f"{value!r} exceeds the size of any device") from None
 
 
 def _duration(value: object) -> float:
@@ -46,7 +46,7 @@ def _duration(value: object) -> float:
         raise ValueError(f'{value!r} is not a duration such as "10s" or "30m"')
     seconds = parse_seconds(value)
     if not math.isfinite(seconds):
-        raise ValueError(f"{value!r} never ends")
+        raise ValueError(f"{value!r} is not finite")
     return seconds
 
 
@@ -60,7 +60,7 @@ def _scalar(value: object) -> str | int | float | bool:
     if not isinstance(value, str | int | float | bool):
         names: dict[type, str] = {list: "an array", dict: "a table"}
         kind = names.get(type(value), "a date")
-        raise ValueError(f"one value is meant here: text, a number, true or false; not {kind}")
+        raise ValueError(f"expected one value: text, a number, true or false; not {kind}")
     return value
 
 
@@ -88,7 +88,7 @@ def chore(value: object) -> Chore:
     kind, what = next(iter(said.items()), ("", None))
     kinds = get_args(ChoreKind)
     if len(said) != 1 or kind not in kinds or (isinstance(value, str) and kind in kinds[1:3]):
-        raise ValueError(f'a chore is one of {_WAYS}; with each = "…" if need be')
+        raise ValueError(f'a chore is one of {_WAYS}; optionally with each = "…"')
     return Chore(kind, each, **_amount(kind, what))  # type: ignore[arg-type]  # both checked
 
 
@@ -97,16 +97,16 @@ def _amount(kind: str, what: object) -> dict[str, object]:
         case "fill":
             share = _share(what)
             if not 0 < share <= 1:
-                raise ValueError(f"{what!r} is no share of a capacity: above 0, at most 100%")
+                raise ValueError(f"{what!r} is not a share of the capacity: above 0, at most 100%")
             return {"share": share}
         case "precondition":
             return {"times": _times(what)}
         case "command":
             if not isinstance(what, list) or not what or not all(_word(word) for word in what):
-                raise ValueError(f"{what!r} is no command: an array of its words is meant")
+                raise ValueError(f"{what!r} is not a command: expected an array of its words")
             return {"argv": tuple(what)}
     if what is not True:
-        raise ValueError(f'{kind} takes nothing: "{kind}" or {{ "{kind}" = true, each = "…" }}')
+        raise ValueError(f'{kind} takes no value: "{kind}" or {{ "{kind}" = true, each = "…" }}')
     return {}
 
 
@@ -121,7 +121,7 @@ def _times(value: object) -> float:
     except ValueError:
         times = math.nan
     if isinstance(value, bool) or not 0 < times <= _MOST_TIMES:
-        raise ValueError(f'{value!r} is not how often the capacity is written, such as "2x"')
+        raise ValueError(f'{value!r} is not a multiple of the capacity, for example "2x"')
     return times
 
 
@@ -188,29 +188,28 @@ class InventoryTable(_Table):
 
     ssh_config: str = Field(
         "",
-        description="A configuration of ssh(1); relative to the study, or beginning with `~/`.",
+        description="Configuration file of ssh(1); relative to the study, or starting with `~/`.",
         examples=["~/.ssh/config"],
     )
     ansible: str = Field(
         "",
-        description="An Ansible inventory, INI or YAML; relative to the study, or beginning with "
-        "`~/`.",
+        description="Ansible inventory, INI or YAML; relative to the study, or starting with `~/`.",
         examples=["hosts.ini"],
     )
     group: str | list[str] = Field(
-        "", description="Of an Ansible inventory: these groups only.", examples=["storage"]
+        "", description="Groups of the Ansible inventory to use.", examples=["storage"]
     )
     hosts: str | list[str] = Field(
         "",
-        description="These hosts only: names with ranges, or with `*` and `?`. "
-        "Of a configuration of ssh it must be said.",
+        description="Hosts to use: names with ranges, or with `*` and `?`. Required for an ssh"
+        " configuration.",
         examples=["box[1-4]", ["box*", "array1"]],
     )
     lease: Duration = Field(
         30.0,
         ge=5,
         le=3600,
-        description="So long after the link to one is lost, it puts everything back itself.",
+        description="How long after losing the connection a host restores itself.",
         examples=["30s"],
     )
 
@@ -219,14 +218,15 @@ class KnobTable(_Table):
     """A setting that lives in a configuration file; used as tunable `file.NAME`."""
 
     file: str = Field(
-        description="The file, given back byte for byte at the end.", examples=["/etc/client.conf"]
+        description="The file; restored byte for byte at the end.", examples=["/etc/client.conf"]
     )
     content: str = Field(
-        description="What it holds; `{value}` stands for the level.", examples=["rsize {value}\n"]
+        description="Content of the file; `{value}` is replaced by the level.",
+        examples=["rsize {value}\n"],
     )
     reload: Argv = Field(
         default_factory=list,
-        description="Command that makes it count.",
+        description="Command that puts the file into effect.",
         examples=[["systemctl", "reload", "client"]],
     )
     read: Argv = Field(
@@ -236,8 +236,8 @@ class KnobTable(_Table):
     )
     field: str = Field(
         "",
-        description="Of what it prints, the first word behind this at the beginning of a line; "
-        "left out: all of it.",
+        description="Prefix of the output line whose next word is the value; default: the whole"
+        " output.",
         examples=["rsize:"],
     )
 
@@ -253,29 +253,28 @@ class MetricTable(_Table):
     json_path: str = Field(
         "",
         alias="json",
-        description="Where the number is in a JSON document.",
+        description="Path of the number in a JSON document.",
         examples=["jobs[0].read.bw"],
     )
     file: str = Field(
         "stdout",
-        description="Where to look: stdout, stderr, or a file that the command writes into its "
-        "working folder, which is the trial's.",
+        description="Source: stdout, stderr, or a file that the command writes to its working"
+        " folder, that of the trial.",
         examples=["result.json"],
     )
     unit: str = Field(
         "",
-        description="The unit that the command writes it in; left out: a plain number, or the unit "
-        "beside it.",
+        description="Unit of the number; default: the unit printed after the number, else none.",
         examples=["MiB/s", "kiops", "ms"],
     )
     take: Literal["only", "first", "last", "sum"] = Field(
         "only",
-        description="Which, where the pattern is found more than once; `only` refuses that.",
+        description="Which of several matches to use; `only` rejects several matches.",
         examples=["last"],
     )
     better: Literal["higher", "lower"] | None = Field(
         None,
-        description="Which way is better; needed to decide by a metric that iotrial does not know.",
+        description="Direction of improvement; required for a primary metric unknown to iotrial.",
         examples=["higher"],
     )
 
@@ -286,16 +285,16 @@ class SweepTable(_Table):
     start: Size | None = Field(
         None,
         alias="from",
-        description="The first level; left out: the lowest that survived.",
+        description="First level; default: the lowest one left.",
         examples=[65536],
     )
     to: Size | None = Field(
         None,
-        description="No level is above it; left out: the highest that survived.",
+        description="Upper limit of the levels; default: the highest one left.",
         examples=[98304],
     )
     step: Size | None = Field(
-        None, description="Between two levels; left out: the factor's own.", examples=[1024]
+        None, description="Step between levels; default: that of the factor.", examples=[1024]
     )
 
 
@@ -304,44 +303,47 @@ class StageTable(_Table):
 
     vary: list[str] = Field(
         default_factory=list,
-        description="Factors varied in this stage, at the levels that are left of them; all others "
-        "stand at what earlier stages chose, else at their baseline. A stage that confirms varies "
-        "none.",
+        description="Factors varied in this stage, at their remaining levels; all others are at"
+        " the level that earlier stages selected, else at their baseline. A confirm"
+        " stage varies none.",
         examples=[["rsize"]],
     )
     fix: dict[str, Scalar] = Field(
         default_factory=dict,
-        description="Factors and workload options held still in this stage.",
+        description="Factors and workload options fixed in this stage.",
         examples=[{"size": "1GiB", "wsize": 65536}],
     )
     then: Literal["narrow", "knee", "best", "screen", "confirm"] = Field(
         "best",
-        description="What is carried on: the levels that may be the best; the smallest number as "
-        "good as the best; the best; all levels of the factors that may matter. `confirm` compares "
-        "all baselines with all that was chosen.",
+        description="What the next stage receives. narrow: levels that may be the best; knee:"
+        " the smallest level as good as the best; best: the best level; screen: all"
+        " levels of the factors that may matter. `confirm` compares all baselines"
+        " with all selected levels.",
         examples=["narrow"],
     )
     range: SweepTable | None = Field(
         None,
-        description="Finer levels, or fewer, of the factor that has a range.",
+        description="Another range of levels for the factor that has a range.",
         examples=[{"step": 1024}],
     )
     workloads: list[str] = Field(
-        default_factory=list, description="Only these; left out: all.", examples=[["read"]]
+        default_factory=list,
+        description="Workloads of this stage; default: all.",
+        examples=[["read"]],
     )
     options: dict[str, dict[str, Scalar]] = Field(
         default_factory=dict,
-        description="Options of workloads, in place of their own.",
+        description="Workload options that replace those of the study.",
         examples=[{"read": {"size": "10GiB"}}],
     )
     target: str = Field(
-        "", description="The target; left out: the study's first.", examples=["production"]
+        "", description="Target; default: the first of the study.", examples=["production"]
     )
     blocks: int = Field(
-        0, ge=0, le=10_000, description="Blocks; left out: the design's.", examples=[5]
+        0, ge=0, le=10_000, description="Blocks; default: those of the design.", examples=[5]
     )
     kind: Literal["full", "fraction", "one-at-a-time", "race"] | None = Field(
-        None, description="Which treatments are tried; left out: the design's.", examples=["full"]
+        None, description="Kind of design; default: that of the study.", examples=["full"]
     )
 
 
@@ -351,7 +353,7 @@ class LoopTable(_Table):
     size: Size = Field(description="Size of the backing file.", examples=["1GiB"])
     directory: str = Field(
         "",
-        description="Folder for the backing file; left out: iotrial's own under /var/tmp.",
+        description="Folder of the backing file; default: a folder of iotrial in /var/tmp.",
         examples=["/srv/scratch"],
     )
 
@@ -359,7 +361,9 @@ class LoopTable(_Table):
 class MountTable(_Table):
     """A file system that iotrial mounts at the target's directory, and unmounts again."""
 
-    source: str = Field(description="What mount(8) is given.", examples=["srv:/export"])
+    source: str = Field(
+        description="Source of the mount, as for mount(8).", examples=["srv:/export"]
+    )
     type: str = Field(description="File system type.", examples=["nfs", "ext4"])
     options: str = Field("", description="Mount options.", examples=["rsize=65536,noatime"])
 
@@ -369,63 +373,66 @@ class TargetTable(_Table):
 
     device: str = Field(
         "",
-        description="A block device: a path that cannot move, or the serial, WWN or UUID itself.",
+        description="Block device: a persistent path, or its serial, WWN or UUID.",
         examples=["/dev/disk/by-id/nvme-X", "S4X1N0M123456", "/dev/loop7"],
     )
     devices: list[str] = Field(
         default_factory=list,
-        description="Several block devices loaded as one.",
+        description="Several block devices, loaded together.",
         examples=[["/dev/sdb", "/dev/sdc"]],
     )
     file: str = Field(
         "",
-        description="A file, made for the run at `size` and removed afterwards.",
+        description="File; if missing, created with `size` and removed afterwards.",
         examples=["/data/iotrial.dat"],
     )
     size: Size | None = Field(None, description="Size of the file.", examples=["4GiB"])
     directory: str = Field(
         "",
-        description="A folder the load makes its files in. They are removed; what was there stays.",
+        description=(
+            "Folder in which the load creates its files, which are removed afterwards;"
+            " other content is kept."
+        ),
         examples=["/mnt/nas"],
     )
     loop: LoopTable | None = Field(
-        None, description="A loop device made for the study.", examples=[{"size": "1GiB"}]
+        None, description="Loop device created for the study.", examples=[{"size": "1GiB"}]
     )
     targets: list[str] = Field(
         default_factory=list,
-        description="Other targets that are loaded together as this one.",
+        description="Member targets, loaded together.",
         examples=[["array1", "array2"]],
     )
-    host: str = Field("", description="Which of [hosts] it is on.", examples=["box7"])
+    host: str = Field("", description="Host of the target, a name of [hosts].", examples=["box7"])
     hosts: str | list[str] = Field(
-        "", description="Several hosts that each have it.", examples=["box[1-4]"]
+        "", description="Hosts that each have this target.", examples=["box[1-4]"]
     )
     destroy: str | list[str] = Field(
         "",
-        description="Serial or WWN of the device (of each of several devices), or the path of a "
-        "file that exists: says that its content may be lost.",
+        description="Serial or WWN of the device (one per device), or the path of an existing"
+        " file: permits the loss of its content.",
         examples=["S4X1N0K123456", "/data/old.dat"],
     )
     mount: MountTable | None = Field(
         None,
-        description="Mounted at the directory for the study, and unmounted after it.",
+        description="Mounted at the directory for the study, unmounted afterwards.",
         examples=[{"source": "srv:/export", "type": "nfs"}],
     )
     create: list[Argv] = Field(
         default_factory=list,
-        description="Commands that make the target, which must not be there before; owed until "
-        "`remove` ran.  A device made so may be armed by its path.",
+        description="Commands that create the target, which must not exist before; `remove`"
+        " always runs afterwards.  Such a device may be armed by its path.",
         examples=[[["mdadm", "--create", "/dev/md0", "--level=1"]]],
     )
     remove: Argv | list[Argv] = Field(
         default_factory=list,
-        description="Command or commands that remove it again.",
+        description="Commands that remove the target.",
         examples=[["mdadm", "--stop", "/dev/md0"]],
     )
     filesystem: str = Field(
         "",
-        description="Made on the armed device or loop device, mounted, and wiped afterwards: "
-        "ext2, ext3, ext4, xfs, btrfs.",
+        description="File system to create on the armed device or loop device, mounted, and"
+        " wiped afterwards: ext2, ext3, ext4, xfs, btrfs.",
         examples=["ext4"],
     )
 
@@ -435,7 +442,7 @@ class HostTable(_Table):
 
     ssh: str = Field(
         "",
-        description="How ssh(1) reaches the machine; left out: this machine.",
+        description="ssh(1) destination of the host; default: this host.",
         examples=["root@box7", "-p 2222 admin@box7"],
     )
     via: str = Field(
@@ -448,16 +455,15 @@ class HostTable(_Table):
         30.0,
         ge=5,
         le=3600,
-        description="So long after the link to it is lost, the machine puts everything back "
-        "itself.",
+        description="How long after losing the connection the host restores itself.",
         examples=["30s"],
     )
     listen: str = Field(
         "",
-        description='Where the servers of `start = "server"` listen: an address of the machine '
-        "that is reached from here, with a port or one that is free; several loads take the ports "
-        "from it on. Whoever reaches it can have fio run anything there, as root. Left out: "
-        "nobody, the load goes through the SSH connection.",
+        description='Address at which servers of `start = "server"` listen, reachable from the'
+        " controlling host, with or without a port; several loads use consecutive"
+        " ports. Every client that reaches it can make fio run commands there, as"
+        " root. Default: no listener, the load uses the SSH connection.",
         examples=["10.0.0.7", "10.0.0.7:8765", "[fd00::7]:8765"],
     )
 
@@ -465,53 +471,55 @@ class HostTable(_Table):
 class WorkloadTable(_Table):
     """A load: a tool with its options, or with a job file, or a command of your own."""
 
-    tool: str = Field(description="Which load tool.", examples=["fio"])
+    tool: str = Field(description="Load tool.", examples=["fio"])
     options: dict[str, Scalar] = Field(
         default_factory=dict,
-        description="The tool's own options, by its own names.",
+        description="Options of the tool, under the tool's names.",
         examples=[{"rw": "randread", "bs": "4k", "iodepth": 32, "runtime": "10s"}],
     )
     jobfile: str = Field(
-        "", description="The tool's job file, relative to the study.", examples=["my.fio"]
+        "", description="Job file of the tool, relative to the study.", examples=["my.fio"]
     )
     start: Start = Field(
         "plain",
-        description="How the tool is started: by itself on each host; or, of fio, as a "
-        "`fio --server` there that a `fio --client` here tells what to do, through the host's SSH "
-        "connection, or where the host's `listen` says.",
+        description="How the tool is started: on each host directly; or, for fio, as a `fio"
+        " --server` there, controlled by a `fio --client` here through the SSH"
+        " connection or at the host's `listen` address.",
         examples=["server"],
     )
     cache: Cache = Field(
         "keep",
-        description="How the page cache is met before each load: left as it is; dropped, which "
-        "is verified; by mounting the file system anew; or not at all, for the tool goes past it.",
+        description="State of the page cache before each load. keep: unchanged; drop: dropped"
+        " and verified; remount: the file system is remounted; direct: the tool"
+        " bypasses the page cache.",
         examples=["drop"],
     )
     prepare: list[ChoreValue] = Field(
         default_factory=list,
-        description="Done before trials, in this order.",
+        description="Chores before trials, in this order.",
         examples=[["trim", {"precondition": "2x"}]],
     )
     cleanup: list[ChoreValue] = Field(
         default_factory=list,
-        description="Done after trials, also failed ones, in this order.",
+        description="Chores after trials, also after failed ones, in this order.",
         examples=[[{"command": ["rm", "-f", "/mnt/nas/old.dat"]}]],
     )
     evidence: list[Argv] = Field(
         default_factory=list,
-        description="Commands run after each load while its settings hold; what they print is "
-        "kept with the trial. `{target}` stands for the target's path.",
+        description="Commands run after each load, before its settings are restored; their"
+        " output is stored with the trial. `{target}` is replaced by the target's"
+        " path.",
         examples=[[["nfsstat", "-c"], ["ls", "-l", "{target}"]]],
     )
     argv: Argv = Field(
         default_factory=list,
-        description='The command of `tool = "command"`; `{target}` stands for the target\'s path, '
-        "`{NAME}` for the option of that name.",
+        description='Command of `tool = "command"`; `{target}` is replaced by the target\'s'
+        " path, `{NAME}` by the option of that name.",
         examples=[["pgbench", "-c", "{clients}", "{target}"]],
     )
     metrics: dict[str, MetricTable] = Field(
         default_factory=dict,
-        description="What to read from the output of `argv`.",
+        description="Metrics to read from the output of `argv`.",
         examples=[{"score": {"pattern": "score: ([0-9.]+)", "better": "higher"}}],
     )
 
@@ -519,9 +527,9 @@ class WorkloadTable(_Table):
 class RangeTable(_Table):
     """Whole numbers from `from` up to and with `to`, in steps of `step`."""
 
-    start: Size = Field(alias="from", description="The first level.", examples=[20480])
-    to: Size = Field(description="No level is above it.", examples=[98304])
-    step: Size = Field(description="Between two levels.", examples=[4096])
+    start: Size = Field(alias="from", description="First level.", examples=[20480])
+    to: Size = Field(description="Upper limit of the levels.", examples=[98304])
+    step: Size = Field(description="Step between levels.", examples=[4096])
 
 
 class FactorTable(_Table):
@@ -529,9 +537,9 @@ class FactorTable(_Table):
     group of settings."""
 
     tunable: str = Field(
-        "", description="A tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
+        "", description="Tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
     )
-    option: str = Field("", description="A workload option.", examples=["iodepth"])
+    option: str = Field("", description="Workload option.", examples=["iodepth"])
     options: dict[str, dict[str, Scalar]] = Field(
         default_factory=dict,
         description="Groups of workload options, each switched as one.",
@@ -543,25 +551,25 @@ class FactorTable(_Table):
     )
     count: Literal["hosts", "devices"] | None = Field(
         None,
-        description="How many of the target's hosts take part, or how many of its devices on each "
-        "host: the first so many.",
+        description="Number of hosts of the target that take part, or of its devices on each"
+        " host: the first N.",
         examples=["hosts"],
     )
     manual: str = Field(
         "",
-        description="What a person is asked to do for each level.",
+        description="Instruction to the operator for each level.",
         examples=["Flash the HBA with {level}, then confirm"],
     )
     verify: Argv = Field(
         default_factory=list,
-        description="Command that must print the level a person has set.",
+        description="Command that must print the level that the operator has set.",
         examples=[["cat", "/sys/class/scsi_host/host0/fwrev"]],
     )
     levels: Levels | None = Field(
         None,
-        description="A list of values; a table of groups (label = { tunable = value }); or, for a "
-        'tunable, "available": every choice the kernel offers.  An array in place of a value: the '
-        "first of them that is available.",
+        description="List of values; table of groups (label = { tunable = value }); or, for a"
+        ' tunable, "available": every value that the kernel offers.  An array'
+        " instead of a value: its first available element.",
         examples=[
             ["none", ["mq-deadline", "deadline"]],
             {"stock": {}, "tuned": {"queue.nr_requests": 256}},
@@ -577,24 +585,25 @@ class FactorTable(_Table):
     )
     target: str = Field(
         "",
-        description="Whose device the tunable belongs to; left out: the target under test.",
+        description="Target whose device has the tunable; default: the target under test.",
         examples=["disk"],
     )
     on: str = Field(
         "",
-        description="What exactly the tunable is set on, where it does not follow from a target: "
-        "an interface, a mount point, an interrupt, a CPU.",
+        description="Object on which the tunable is set, if it does not follow from a target:"
+        " an interface, a mount point, an interrupt, a CPU.",
         examples=["eth0", "/mnt/nas"],
     )
     baseline: Scalar = Field(
         "",
-        description="What the others are compared with; left out: the level in force at the "
-        'start, else the first.  For a tunable, "unset" is the value it had at the start.',
+        description="Level that the others are compared with; default: the level in force at"
+        ' the start, else the first.  For a tunable, "unset" is its value at the'
+        " start.",
         examples=["none"],
     )
     hard: bool = Field(
         default=False,
-        description="Costly to change: set up once a level and block.",
+        description="Hard to change: set up once per level and block (whole plot).",
         examples=[True],
     )
 
@@ -604,51 +613,55 @@ class DesignTable(_Table):
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate"] | None = Field(
         None,
-        description="Which treatments are tried: all; as many as tell the effects apart; the "
-        "baseline and each other level alone; all, until each is known to be worse than the "
-        "best or the same; or those that a search for the highest value comes to. Left out: "
-        "full where blocks is given, else a race.",
+        description="Kind of design. full: all treatments; fraction: a fractional design of the"
+        " given resolution; one-at-a-time: the baseline and each other level alone;"
+        " race: all treatments, until each is shown to be worse than the best or"
+        " the same; saturate: a search for the highest value. Default: full if"
+        " blocks is given, else race.",
         examples=["full", "race"],
     )
     resolution: int = Field(
         5,
         ge=3,
         le=5,
-        description="Of a fraction: what must not be mixed with main effects; 3: one another, "
-        "4: interactions of two factors either, 5: and these not with one another.",
+        description="Resolution of a fraction; 3: main effects are not aliased with each other,"
+        " 4: nor with two-factor interactions, 5: two-factor interactions are not"
+        " aliased with each other either.",
         examples=[4],
     )
     runs: int = Field(
         0,
         ge=0,
-        description="Of a fraction, in place of the resolution: how many treatments it has.",
+        description="Number of treatments of a fraction, instead of its resolution.",
         examples=[16],
     )
     blocks: PositiveInt | None = Field(
         None,
         le=10_000,
-        description="How often each treatment is tried; in a race, how often at most. Left out: "
-        "5, and 100 in a race.",
+        description="Trials of each treatment; in a race, the maximum. Default: 5, and 100 in a"
+        " race.",
         examples=[5],
     )
     stop: Literal["blocks", "decided"] = Field(
         "blocks",
-        description="When a design that is no race ends: after all its blocks, or as soon as "
-        "every comparison is decided; its intervals then hold at all looks together.",
+        description="End of a design other than a race: after all blocks, or as soon as every"
+        " comparison is decided, with intervals that hold simultaneously at all"
+        " looks.",
         examples=["decided"],
     )
     blocks_over: Literal["time", "hosts"] = Field(
         "time",
-        description="What the blocks are: one after the other on all hosts of the target; or each "
-        "on one of them, as many at the same time as there are hosts, which must be alike.",
+        description="Placement of blocks. time: one after another, each on all hosts of the"
+        " target; hosts: each on one host, concurrently on all hosts, which must be"
+        " of the same kind.",
         examples=["hosts"],
     )
-    seed: int = Field(1, ge=0, description="Decides the random order.", examples=[1])
+    seed: int = Field(1, ge=0, description="Seed of the random order.", examples=[1])
     budget: Duration = Field(
-        0.0, description="Stop after this time; 0: no limit.", examples=["30m"]
+        0.0, description="Time limit of the study; 0: no limit.", examples=["30m"]
     )
     settle: Duration = Field(
-        0.5, description="Wait between applying and measuring.", examples=["0.5s"]
+        0.5, description="Wait between applying settings and measuring.", examples=["0.5s"]
     )
 
 
@@ -657,23 +670,27 @@ class DecideTable(_Table):
 
     primary: str | dict[str, str] = Field(
         default_factory=dict,
-        description="The metric the question is decided by: one for all, or one per workload.",
+        description="Primary metric: one for all workloads, or one per workload.",
         examples=["read.iops", {"randread": "read.iops"}],
     )
     margin: Share = Field(
-        0.02, gt=0, lt=1, description="The smallest difference that matters.", examples=["2%"]
+        0.02,
+        gt=0,
+        lt=1,
+        description="Equivalence margin: the smallest difference that matters.",
+        examples=["2%"],
     )
     confidence: float = Field(
-        0.95, ge=0.5, lt=1, description="Of all intervals together.", examples=[0.95]
+        0.95, ge=0.5, lt=1, description="Simultaneous confidence of all intervals.", examples=[0.95]
     )
     guardrails: dict[str, Share] = Field(
         default_factory=dict,
-        description="The largest change of another metric that is put up with.",
+        description="Largest tolerated change of another metric.",
         examples=[{"read.clat.p99": "+10%"}],
     )
     limits: dict[str, Duration] = Field(
         default_factory=dict,
-        description="What a latency must not exceed, of a race or a search for the highest value.",
+        description="Upper limit of a latency, for a race or a search for the highest value.",
         examples=[{"read.clat.p99": "2ms"}],
     )
 
@@ -682,26 +699,26 @@ class StudyFile(_Table):
     """An iotrial study."""
 
     question: str = Field(
-        "", description="What the study is to answer.", examples=["Which scheduler is faster?"]
+        "", description="Question that the study answers.", examples=["Which scheduler is faster?"]
     )
     hosts: dict[str, HostTable] = Field(
         default_factory=dict, description="Machines.", examples=[{"box7": {"ssh": "root@box7"}}]
     )
     inventory: InventoryTable | None = Field(
         None,
-        description="More machines, which another file names.",
+        description="Further hosts, from another file.",
         examples=[{"ansible": "hosts.ini", "group": "storage"}],
     )
     targets: dict[str, TargetTable] = Field(
-        description="What the I/O is aimed at.", examples=[{"disk": {"loop": {"size": "1GiB"}}}]
+        description="Targets of the I/O.", examples=[{"disk": {"loop": {"size": "1GiB"}}}]
     )
     workloads: dict[str, WorkloadTable] = Field(
-        description="The loads applied.",
+        description="Loads to apply.",
         examples=[{"randread": {"tool": "fio", "options": {"rw": "randread", "bs": "4k"}}}],
     )
     factors: dict[str, FactorTable] = Field(
         default_factory=dict,
-        description="What is varied; without any, the study measures the noise.",
+        description="Factors to vary; without any, the study measures the noise.",
         examples=[{"scheduler": {"tunable": "queue.scheduler", "levels": "available"}}],
     )
     knobs: dict[str, KnobTable] = Field(
@@ -712,7 +729,7 @@ class StudyFile(_Table):
     )  # fmt: skip
     exclude: list[dict[str, OneOf]] = Field(
         default_factory=list,
-        description="Combinations of levels that make no sense.",
+        description="Combinations of levels to leave out.",
         examples=[[{"scheduler": "none", "depth": [1, 8]}]],
     )
     design: DesignTable = Field(
@@ -722,7 +739,7 @@ class StudyFile(_Table):
     )
     stage: list[StageTable] = Field(
         default_factory=list,
-        description="The study is done in stages; each begins when the one before is decided.",
+        description="Stages of the study; each starts when the previous one is decided.",
         examples=[[{"vary": ["rsize"], "then": "narrow"}]],
     )
     decide: DecideTable = Field(

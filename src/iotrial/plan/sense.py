@@ -60,8 +60,8 @@ def tool_problems(
             driver = tool(workload.tool)
             for key in ("argv", "metrics"):
                 if getattr(workload, key) and driver.name != "command":
-                    message = f"{driver.name} takes none; it is for tool = 'command'"
-                    yield StudyProblem((*path, key), message, "Leave it out, or change the tool.")
+                    message = f"{driver.name} does not accept it; it is for tool = 'command'"
+                    yield StudyProblem((*path, key), message, "Remove it, or change the tool.")
             wrong = list(_options(driver, workload, factors))
             yield from wrong or _served(driver, workload, factors)
         except UsageError as error:
@@ -75,7 +75,7 @@ def _served(driver: Tool, workload: Workload, factors: Sequence[Factor]) -> Iter
     if workload.start != "server":
         return
     path: KeyPath = ("workloads", workload.name, "start")
-    advice = "Leave it out: the tool is then started on each host by itself."
+    advice = "Remove it: the tool is then started on each host directly."
     if not isinstance(driver, SupportsServer):
         yield StudyProblem(path, f"{driver.name} has no server", advice)
         return
@@ -153,8 +153,10 @@ def decide(
     for name in table.limits:
         problems += _metric(("decide", "limits", name), name, known, primary=False)
         if (found := known_metric(name, known)) and found.unit != "s":
-            what = f"{name} is no latency"
-            problems.append(StudyProblem(("decide", "limits", name), what, "Such as read.clat.p99"))
+            what = f"{name} is not a latency"
+            problems.append(
+                StudyProblem(("decide", "limits", name), what, "For example read.clat.p99")
+            )
     rule = DecisionRule(
         tuple(primary),
         table.margin,
@@ -193,9 +195,9 @@ def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Itera
     if found is None:
         examples = [f"{op}.{what}" for op in ("read", "write") for what in _QUANTITIES]
         advice = choices(name, [*examples, "cpu.usr", "cpu.sys"], "for example")
-        yield StudyProblem(path, f"there is no metric {name!r}", advice)
+        yield StudyProblem(path, f"unknown metric {name!r}", advice)
     elif primary and found.higher is None:
-        yield StudyProblem(path, f"{name} is neither better nor worse when higher", "Take another.")
+        yield StudyProblem(path, f"{name} has no direction of improvement", "Choose another.")
 
 
 def _made(
@@ -211,7 +213,7 @@ def _made(
         other = "write" if operation == "read" else "read"
         advice = f'For example primary = {{ {workload} = "{other}.iops" }}'
         if any(reach.reads for reach in touched) and any(reach.writes for reach in touched):
-            advice = "Make a study for each direction."
+            advice = "Write a study for each direction."
         ever = any(getattr(reach, f"{operation}s") for reach in touched)
         what = f"does not always {operation}" if ever else f"never {operation}s"
         yield StudyProblem(path, f"workload {workload} {what}", advice)
@@ -261,7 +263,7 @@ def _ever(
     if operation in ("read", "write") and not any(
         getattr(reach, f"{operation}s") for each in workloads for reach in reaches(each, factors)
     ):
-        yield StudyProblem(path, f"no workload ever {operation}s", "Leave it out, or take another.")
+        yield StudyProblem(path, f"no workload ever {operation}s", "Remove it, or choose another.")
 
 
 def study_problems(study: Study) -> Iterator[StudyProblem]:
@@ -271,7 +273,7 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
     if study.design.kind == "saturate":
         yield from unsearchable(study)
     elif study.decide.limits and study.design.kind != "race" and not study.stages:
-        what = "only a race and a search for the highest value mind a limit"
+        what = "limits are for a race or a search for the highest value only"
         yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
     yield from dict.fromkeys(_unnameable(study))
     for one, other in combinations(study.factors, 2):
@@ -284,7 +286,7 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
         for workload in () if problems else part.workloads:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
-                yield StudyProblem(("exclude", 0), message, "Leave at least one.")
+                yield StudyProblem(("exclude", 0), message, "Keep at least one.")
 
 
 def _unnameable(study: Study) -> Iterator[StudyProblem]:
@@ -307,14 +309,14 @@ def _clash(one: Factor, other: Factor) -> Iterator[StudyProblem]:
     if one.kind == "option" and other.kind == "option":
         shared = _options_of(one) & _options_of(other)
         if shared and ("" in (one.workload, other.workload) or one.workload == other.workload):
-            message = f"option {min(shared)} is already varied by factor {one.name}"
+            message = f"factor {one.name} already varies option {min(shared)}"
             key = "options" if other.levels and other.levels[0].options else "option"
-            yield StudyProblem((*path, key), message, "Leave one out.")
+            yield StudyProblem((*path, key), message, "Remove one.")
         return
     both = _knobs(one) & _knobs(other)
     if both and (one.target == other.target or not (one.target and other.target)):
-        message = f"{min(both)} is already varied by factor {one.name}"
-        yield StudyProblem(path, message, "Leave one out, or name the `target` of each.")
+        message = f"factor {one.name} already varies {min(both)}"
+        yield StudyProblem(path, message, "Remove one, or name the `target` of each.")
 
 
 def _options_of(factor: Factor) -> set[str]:
@@ -343,14 +345,14 @@ def chore_problems(
                     yield from _chore((*path, key, at), chore, workload, target)
         for at, argv in enumerate(workload.evidence):
             if not argv or not argv[0] or any("\0" in word for word in argv):
-                yield StudyProblem((*path, "evidence", at), "a command without a program")
+                yield StudyProblem((*path, "evidence", at), "the command is empty")
         yield from _undoing((*path, "prepare"), workload, targets, first)
 
 
 def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Iterator[StudyProblem]:
     driver = tool(workload.tool)
     if not isinstance(driver, SupportsCaching):
-        message = f"nobody knows whether {driver.name} goes past the page cache here"
+        message = f"it is unknown whether {driver.name} bypasses the page cache here"
         yield StudyProblem(path, message, 'Use cache = "drop", or "keep".')
         return
     try:
@@ -359,18 +361,18 @@ def _direct(path: KeyPath, workload: Workload, factors: Sequence[Factor]) -> Ite
         return  # the tool says so at its own place
     if any(why):
         message = f"the I/O goes through the page cache: {next(filter(None, why))}"
-        yield StudyProblem(path, message, 'Have the tool use O_DIRECT, or say cache = "drop".')
+        yield StudyProblem(path, message, 'Set O_DIRECT in the tool, or cache = "drop".')
 
 
 def _remount(path: KeyPath, targets: Sequence[Target]) -> Iterator[StudyProblem]:
     for target in targets:
         if not (target.filesystem or target.mount):
             message = f"target {target.name} is not mounted by iotrial"
-            advice = 'Give it `filesystem` or `mount`, or say cache = "drop".'
+            advice = 'Add `filesystem` or `mount`, or set cache = "drop".'
             yield StudyProblem(path, message, advice)
         elif target.mount and target.mount.type in _FORGETFUL:
-            message = f"{target.mount.type} loses what it holds when it is unmounted"
-            yield StudyProblem(path, message, "Leave it out: all of it is memory.")
+            message = f"{target.mount.type} loses its content when unmounted"
+            yield StudyProblem(path, message, "Remove it: the file system is in memory.")
 
 
 def _chore(
@@ -383,7 +385,7 @@ def _chore(
         message = f"target {target.name} is a directory: its file system is not overwritten"
         yield StudyProblem(path, message, 'Use { fill = "…" }, or precondition a device or file.')
     if chore.kind == "lay out" and not isinstance(tool(workload.tool), SupportsLayout):
-        message = f"{workload.tool} lays out no files without a load"
+        message = f"{workload.tool} cannot lay out files without a load"
         yield StudyProblem(path, message, "Use a file target, or a command of your own.")
 
 
@@ -398,6 +400,8 @@ def _undoing(
             continue
         words = ", ".join(chore.words for chore in once)
         if first.setdefault(target.name, words) != words:
-            message = f"another workload prepares {target.name} otherwise: {first[target.name]}"
-            advice = 'Trials of both are mixed. Say each = "trial", or make a study for each.'
+            message = f"another workload prepares {target.name} differently: {first[target.name]}"
+            advice = (
+                'Trials of both are interleaved. Set each = "trial", or write a study for each.'
+            )
             yield StudyProblem(path, message, advice)

@@ -61,11 +61,11 @@ def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     if standing in everywhere:
         why = "no treatment is better: no reason to change"
     elif open_ones and not all(_lost(each, standing) for each in races):
-        why = f"cannot tell yet which is best for {', '.join(open_ones)}"
+        why = f"best treatment not decided yet for {', '.join(open_ones)}"
     elif everywhere:
         taken, why = everywhere[0], "won the race"
         if len(everywhere) > 1:
-            why = f"the first of {len(everywhere)} that are the best within the margin"
+            why = f"the first of {len(everywhere)} treatments within the margin of the best"
     found = dict(taken)
     return [
         StageDecision(
@@ -90,7 +90,7 @@ def _lost(each: WorkloadRace, cell: Treatment) -> bool:
 
 def _alone(factor: Factor) -> StageDecision:
     label = factor.levels[0].label
-    return StageDecision(factor.name, (label,), (label,), label, "no other level is left")
+    return StageDecision(factor.name, (label,), (label,), label, "no other level remains")
 
 
 def _unknown(factor: Factor) -> StageDecision:

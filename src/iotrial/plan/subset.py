@@ -65,7 +65,7 @@ def one_at_a_time(
     cells = [_treatment(factors, places) for places in found]
     if cells and excluded(cells[0]):
         raise UsageError(
-            "the baseline of all factors is excluded, and one at a time compares with it",
+            "the baseline of all factors is excluded, but one-at-a-time compares with it",
             advice='Name another `baseline`, or use kind = "full".',
         )
     return tuple(cell for cell in cells if not excluded(cell))
@@ -81,7 +81,7 @@ def fraction(
     varied = [factor for factor in factors if len(factor.levels) > 1]
     if len(varied) < 2:  # noqa: PLR2004  one factor has no combinations
         raise UsageError(
-            "a fraction leaves out combinations, and one factor has none",
+            "a fraction needs combinations, but there is one factor only",
             advice='Use kind = "full".',
         )
     counts = tuple(len(factor.levels) for factor in factors)
@@ -106,9 +106,9 @@ def _regular(study: Study, counts: Places) -> tuple[Places, ...] | None:
         return None
     if runs is None:
         raise UsageError(
-            f"{len(varied)} factors of two levels at resolution {study.design.resolution} take "
-            "more treatments than are known here",
-            advice="Lower the resolution, say `runs`, or vary fewer factors.",
+            f"no design known for {len(varied)} factors of two levels at resolution"
+            f" {study.design.resolution}",
+            advice="Lower the resolution, set `runs`, or vary fewer factors.",
         )
     try:
         design = columns(len(varied), runs)
@@ -140,7 +140,8 @@ def _optimal(
     found = _chosen(candidates, counts, runs, order)
     if found is None:
         raise UsageError(
-            f"no {runs} treatments tell these effects apart: too many are excluded",
+            f"no design of {runs} treatments estimates these effects: too many treatments are"
+            " excluded",
             advice="Exclude fewer, or vary fewer factors.",
         )
     return found
@@ -155,19 +156,19 @@ def _size(study: Study, counts: Places, candidates: int) -> tuple[int, int]:
         fewest = parameters(counts, 1)
         if runs < fewest:
             raise UsageError(
-                f"{runs} treatments cannot tell the effects of these factors apart",
+                f"{runs} treatments cannot estimate the effects of these factors",
                 advice=f"At least {fewest} are needed.",
             )
         if runs > candidates:
             raise UsageError(
-                f"there are only {candidates} combinations",
-                advice='Ask for fewer, or use kind = "full".',
+                f"only {candidates} combinations exist",
+                advice='Give fewer, or use kind = "full".',
             )
         return (2 if runs >= parameters(counts, 2) else 1), runs
     if resolution not in ORDERS:
         raise UsageError(
-            "resolution 4 is for factors of two levels, and with nothing excluded",
-            advice="Use resolution 3 or 5, or say `runs`.",
+            "resolution 4 needs factors of two levels and no exclusions",
+            advice="Use resolution 3 or 5, or set `runs`.",
         )
     order, most = ORDERS[resolution], max(counts)
     # A multiple of the longest factor's levels, so that each of them is tried equally often.
@@ -227,7 +228,7 @@ def screening(study: Study, levels: Mapping[str, str] | None = None) -> Study:
         if label not in known.get(name, ()):
             raise UsageError(
                 f"{name}={label} cannot be screened against its baseline",
-                advice=f"Levels: {', '.join(known.get(name, ())) or 'none, it is no factor'}",
+                advice=f"Levels: {', '.join(known.get(name, ())) or 'none, it is not a factor'}",
             )
     factors = tuple(_two(factor, chosen.get(factor.name, "")) for factor in study.factors)
     design = replace(study.design, kind="fraction", resolution=3, runs=0)

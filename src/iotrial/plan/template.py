@@ -38,11 +38,11 @@ def template(name: str, form: Form = "small") -> str:
     known = _names(_folder("small"))
     if name not in known:
         advice = choices(name, known, "templates")
-        raise UsageError(f"there is no template {name!r}", advice=advice)
+        raise UsageError(f"unknown template {name!r}", advice=advice)
     if name not in _names(_folder(form)):
         raise UsageError(
             f"template {name} has no full form",
-            advice=f"Leave out --full; it is for {', '.join(with_full_form())}.",
+            advice=f"Remove --full; it is for {', '.join(with_full_form())}.",
         )
     return (_folder(form) / f"{name}.toml").read_text("utf-8")
 

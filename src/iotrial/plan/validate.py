@@ -42,14 +42,14 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
 """Which model a table of the file is; ``*`` is a name that the study's author chose."""
 
 _TYPES = {
-    "string_type": "text in quotes is meant here",
-    "int_type": "a whole number is meant here",
-    "float_type": "a number is meant here",
-    "bool_type": "true or false is meant here",
-    "list_type": "an array [ … ] is meant here",
-    "dict_type": "a table { … } is meant here",
-    "model_type": "a table is meant here",
-    "too_short": "at least one is needed",
+    "string_type": "expected text in quotes",
+    "int_type": "expected a whole number",
+    "float_type": "expected a number",
+    "bool_type": "expected true or false",
+    "list_type": "expected an array [ … ]",
+    "dict_type": "expected a table { … }",
+    "model_type": "expected a table",
+    "too_short": "at least one is required",
 }
 _QUOTE = 'Write the tunable\'s whole name in quotes: "queue.nr_requests" = 64'
 _BOUNDS = {
@@ -115,7 +115,9 @@ def _problem(path: KeyPath, error: ErrorDetails, data: Mapping[str, Any]) -> Stu
     if kind == "missing":
         return StudyProblem(path, "is missing", _example(path))
     if kind == "literal_error":
-        return StudyProblem(path, f"{_at(data, path)!r} is not known here", _literal(path, error))
+        return StudyProblem(
+            path, f"{_at(data, path)!r} is not an allowed value", _literal(path, error)
+        )
     if kind == "value_error":
         nested = path[0] == "factors" and isinstance(_at(data, path), Mapping)
         return StudyProblem(path, str(context["error"]), _QUOTE if nested else "")

@@ -71,7 +71,7 @@ def curve(found: Ceiling) -> tuple[LoadPoint, ...]:
 
 def rows(found: Ceiling) -> Iterator[tuple[str, ...]]:
     """The curve, a row a load, with what to say of it."""
-    unit = metric(found.metric).unit
+    unit = metric(found.metric).display_unit
     for each in curve(found):
         marks = [
             word
@@ -112,9 +112,9 @@ def curve_figure(found: Ceiling, ident: str) -> Figure | None:
     drawn = [point for point in found.points if point.mean]
     if not drawn:
         return None
-    unit = metric(found.metric).unit
+    unit = metric(found.metric).display_unit
     title = "Latency against load"
-    said = ["Line: the loads that no other beats in both rate and mean latency; hollow: the rest."]
+    said = ["Line: Pareto-optimal loads (rate and mean latency); hollow: all others."]
     if any(point.rates for point in drawn):
         said.append("Bars: intervals, where a load has several trials.")
     if found.knee:
@@ -137,7 +137,7 @@ def _named(point: LoadPoint, unit: str) -> str:
 def curve_spec(found: Ceiling) -> dict[str, Any]:
     """The chart of a ceiling whose points have latencies."""
     drawn = [point for point in found.points if point.mean]
-    by, unit = axis_scale(max(point.rate for point in drawn), metric(found.metric).unit)
+    by, unit = axis_scale(max(point.rate for point in drawn), metric(found.metric).display_unit)
     rows = list(_rows(found, by))
     shown = [kind for kind in KINDS if any(row["k"] == kind for row in rows)]
     looks = dict(zip(KINDS, zip(_COLOURS, _SHAPES, strict=True), strict=True))

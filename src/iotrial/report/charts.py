@@ -156,7 +156,7 @@ def _interval_figure(part: WorkloadView, margin: float, ident: str) -> Figure:
     against = baselines([row.finding for row in part.findings])
     title = f"Change in {part.metric.title} against {against}"
     words = of_intervals(part.findings, margin)
-    caption = f"Point: estimate; line: interval. Band: changes under {share(margin)} do not matter."
+    caption = f"Point: estimate; line: interval. Band: equivalence margin ±{share(margin)}."
     spec = interval_spec(part.findings, margin)
     return Figure("change", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
 
@@ -182,7 +182,7 @@ def _latency_figure(part: WorkloadView, operation: str, ident: str) -> Figure:
     title = f"{operation.capitalize()} latency"
     words = of_latencies(spreads)
     most = max(spread.n for spread in spreads)
-    reach = "from the lowest to the highest" if most <= ALL_SHOWN else "the middle 90 %"
+    reach = "minimum to maximum" if most <= ALL_SHOWN else "the 5th to 95th percentile"
     caption = f"Point: median. Line: {reach} of all. Logarithmic scale."
     spec = latency_spec(spreads, part.series.groups)
     return Figure("latency", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
@@ -190,18 +190,18 @@ def _latency_figure(part: WorkloadView, operation: str, ident: str) -> Figure:
 
 def _trials_figure(part: WorkloadView, ident: str) -> Figure:
     series, drawn = part.series, len(part.series.points)
-    title = f"Every {series.one}, in the order it was done"
+    title = f"Every {series.one}, in order of execution"
     words = of_trials(series, part.metric)
-    said = ["A slope or a step that all levels share is drift, not an effect."]
+    said = ["A slope or step common to all levels is drift, not an effect."]
     if series.blocks:
         said.append("Vertical lines: a new block begins.")
     if any(not point.valid for point in series.points):
-        said.append("Hollow: INVALID, does not count.")
+        said.append("Hollow: INVALID, excluded.")
     if drawn < series.measured:
-        title = f"{drawn:,} of {series.measured:,} {series.one}s, in the order they were done"
+        title = f"{drawn:,} of {series.measured:,} {series.one}s, in order of execution"
         said.append(
-            f"{drawn:,} of {series.measured:,} {series.one}s are drawn: every level's highest and "
-            "lowest, and the others evenly over time."
+            f"{drawn:,} of {series.measured:,} {series.one}s drawn: minimum and maximum of each"
+            " level, the others evenly spaced in time."
         )
     spec = trials_spec(series, part.metric)
     return Figure(
@@ -300,7 +300,7 @@ def _two_lines() -> alt.Axis:
 
 def trials_spec(series: Series, metric: Metric) -> Spec:
     """A point per trial: response over time; those that do not count are hollow."""
-    by, unit = axis_scale(max(point.value for point in series.points), metric.unit)
+    by, unit = axis_scale(max(point.value for point in series.points), metric.display_unit)
     span, clock = axis_scale(max(1.0, *(p.seconds for p in series.points)), "s")
     table: dict[bool, list[Spec]] = {True: [], False: []}
     for point in series.points:
@@ -357,8 +357,8 @@ def of_intervals(rows: Sequence[VerdictRow], margin: float) -> str:
         for row in rows[:_NAMED]
     ]
     if len(rows) > _NAMED:
-        lines.append(f"The verdict table has {len(rows) - _NAMED} more.")
-    return " ".join([*lines, f"Differences within {share(margin)} count as the same."])
+        lines.append(f"{len(rows) - _NAMED} more in the verdict table.")
+    return " ".join([*lines, f"Equivalence margin ±{share(margin)}."])
 
 
 def of_means(part: WorkloadView) -> str:
@@ -386,7 +386,8 @@ def of_trials(series: Series, metric: Metric) -> str:
 def _group(name: str, points: Sequence[SeriesPoint], metric: Metric) -> str:
     values = sorted(point.value for point in points)
     middle, low, high = (
-        format_value(value, metric.unit) for value in (median(values), values[0], values[-1])
+        format_value(value, metric.display_unit)
+        for value in (median(values), values[0], values[-1])
     )
     return f"{name}: median {middle}, from {low} to {high}."
 

@@ -73,8 +73,8 @@ def counted(part: WorkloadFindings) -> str:
     }
     said = [
         f"{count['differs']} {'differs' if count['differs'] == 1 else 'differ'}",
-        f"{count['same']} {'is' if count['same'] == 1 else 'are'} alike",
-        f"{count['cannot-tell']} cannot be told",
+        f"{count['same']} equivalent",
+        f"{count['cannot-tell']} undecided",
     ]
     return f"{words.count(len(part.interactions), 'interaction')}: {', '.join(said)}"
 
@@ -103,7 +103,7 @@ def beside(each: Interaction) -> str:
 
 def source(share: VarianceShare) -> str:
     """``scheduler×depth``; what is no effect by its own word."""
-    own = {"higher": "three and more factors", "whole plots": "between whole plots"}
+    own = {"higher": "three-factor and higher", "whole plots": "between whole plots"}
     text = "×".join(map(visible, share.source))
     return text if share.effect else own.get(text, text)
 
@@ -130,11 +130,11 @@ def fronts(part: WorkloadFindings) -> Iterator[str]:
     for each in part.tradeoffs:
         left = [visible(treatment_text(point.treatment)) for point in each.points if point.front]
         if len(left) < len(each.points):
-            yield f"not beaten in {title(each)}: {words.some(left, MOST)}"
+            yield f"Pareto-optimal for {title(each)}: {words.some(left, MOST)}"
 
 
 def title(each: Tradeoff) -> str:
-    return f"{each.gain} and {each.cost} together"
+    return f"{each.gain} and {each.cost}"
 
 
 def extent(value: MeanInterval, unit: str) -> str:
@@ -201,8 +201,8 @@ def _extent(value: MeanInterval) -> dict[str, float | None]:
 
 
 _READ = (
-    "Each number: how many times the effect of the first level changes when the second factor"
-    " leaves its baseline."
+    "Each number is a ratio: the effect of the first level at the second level, divided by its"
+    " effect at the second factor's baseline."
 )
 
 
@@ -215,7 +215,7 @@ def blocks(part: WorkloadFindings) -> Iterator[Block]:
         head = (
             *(Column("interaction"), Column("verdict")),
             Column("change of the effect (interval)", "k"),
-            *(Column("cannot be told from"), Column("blocks", "n")),
+            *(Column("aliased with"), Column("blocks", "n")),
         )
         told: tuple[Row, ...] = tuple(
             (name(each), LIKENESS[each.verdict], change(each), beside(each) or "–", str(each.n))
@@ -296,8 +296,8 @@ def _main(part: WorkloadFindings, rows: Sequence[VerdictRow], margin: float, ide
     spec = faceted(chart, width, 200, table)
     title = f"Main effects on {part.metric.title}, all on one scale"
     caption = (
-        "Each level against its factor's baseline, at 0, averaged over the other factors. Line: "
-        f"interval. Changes under {words.share(margin)} do not matter."
+        "Each level against its factor's baseline, at 0, averaged over the other factors. Line:"
+        f" interval. Equivalence margin ±{words.share(margin)}."
     )
     said = " ".join(
         f"{row.finding.factor}={row.finding.level}: {words.change(row.finding)}." for row in rows
@@ -327,8 +327,8 @@ def _pair(
     one, other = visible(rows[0].factor), visible(rows[0].other)
     title = f"Effect of {one} at each {other}"
     caption = (
-        f"Against {one}={visible(rows[0].baseline)}. Points one above the other: the effect does "
-        f"not depend on {other}. Band: changes under {words.share(margin)} do not matter."
+        f"Against {one}={visible(rows[0].baseline)}. Points one above the other: no interaction"
+        f" with {other}. Band: equivalence margin ±{words.share(margin)}."
     )
     said = " ".join(
         f"{visible(each.level)} at {other}={visible(each.at)}: {format_change(each.ratio)}."
@@ -404,10 +404,10 @@ def _shares(part: WorkloadFindings, ident: str) -> Figure:
         base.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
     )
     spec = document(layers, NARROW, _ROW * len(table) + 50, {"rows": table})
-    title = f"What explains the variation of {part.metric.title}"
+    title = f"Shares of the variation of {part.metric.title}"
     caption = (
-        "On the log scale; what noise alone would explain is taken off (omega²). Line: interval. "
-        "Squares: no factor's."
+        "On the log scale, corrected for noise (omega²). Line: interval. Squares: not due to a"
+        " factor."
     )
     said = explained(part.shares, most=len(part.shares)) + "."
     return Figure("shares", svg(spec, f"{part.workload}: {title}", said, ident), title, caption)
@@ -421,16 +421,17 @@ def _tradeoff(part: WorkloadFindings, each: Tradeoff, ident: str) -> Figure:
     title = f"{part.metric.title} against {cost.title}"
     corner = "right" if part.metric.higher else "left"
     caption = (
-        f"Best: to the {corner} and low. Filled: no other treatment was shown to be better "
-        f"in one and is no worse in the other. Lines: intervals, each by itself.{_order(each)}"
+        f"Best: {corner} and low. Filled: Pareto-optimal (no other treatment was shown to be"
+        " better in one metric and is no worse in the other). Lines: individual"
+        f" intervals.{_order(each)}"
     )
     said = " ".join(
         f"{visible(treatment_text(point.treatment))}: "
-        f"{extent(point.gain, part.metric.unit)}, {extent(point.cost, cost.unit)}"
-        f"{', not beaten' if point.front else ''}."
+        f"{extent(point.gain, part.metric.display_unit)}, {extent(point.cost, cost.display_unit)}"
+        f"{', Pareto-optimal' if point.front else ''}."
         for point in each.points[: 2 * _NAMED]
     )
-    spec = tradeoff_spec(each, part.metric.title, part.metric.unit)
+    spec = tradeoff_spec(each, part.metric.title, part.metric.display_unit)
     return Figure("pareto", svg(spec, f"{part.workload}: {title}", said, ident), title, caption)
 
 
@@ -444,7 +445,7 @@ def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, 
     """A point per treatment with both intervals; those that none beats filled and named."""
     cost = metric_named(each.cost)
     by, unit = axis_scale(max(p.gain.middle for p in each.points), gain_unit)
-    per, cost_unit = axis_scale(max(p.cost.middle for p in each.points), cost.unit)
+    per, cost_unit = axis_scale(max(p.cost.middle for p in each.points), cost.display_unit)
     table = [_point(point, by, per) for point in each.points]
     best = [row for row in table if row["front"]]
     labels = list(labelled(table if len(table) <= MOST_NAMED else best))

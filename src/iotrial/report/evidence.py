@@ -312,8 +312,8 @@ def doubts(results: Results) -> tuple[Doubt, ...]:
 
 def failures(results: Results) -> tuple[Doubt, ...]:
     """What failed trials died of, in the shape of doubts."""
-    advice = "read the trial's stdout and stderr, put it right, and run the study again"
-    unknown = "no reason was kept"
+    advice = "read the trial's stdout and stderr, fix the cause, and run the study again"
+    unknown = "no reason recorded"
     failed = [record for record in results.records if record.state == "failed"]
     return tuple(
         Doubt("failed", visible(r.error) or unknown, advice, invalid=True, trial=trial)
@@ -408,7 +408,7 @@ def _callout(group: DoubtGroup, one: str, anchor: Callable[[str], str]) -> Callo
         many = f"{words.count(len(group.trials), one)}: "
         where = (many, *pieces(joined(shown)), f" and {left:,} more" if left else "")
     said.append(Text(where, "note"))
-    return Callout(group.check, tuple(said), "DOES NOT COUNT" if group.invalid else "")
+    return Callout(group.check, tuple(said), "EXCLUDED" if group.invalid else "")
 
 
 def settings_section(found: ObservedSettings) -> Section:
@@ -416,14 +416,11 @@ def settings_section(found: ObservedSettings) -> Section:
     blocks: list[Block] = [Text("No setting differed between treatments.", "note")]
     if found.varied.columns:
         on = f", on {found.device}" if found.device else ""
-        read = (
-            f"Read back before each load began{on}, and again after it; a trial in which they"
-            " differed is INVALID."
-        )
+        read = f"Read back before and after each load{on}; a trial with a difference is INVALID."
         blocks = [Text(read, "note"), _varied(found.varied)]
     if found.constant:
-        same = _facts(found.constant, "Settings the same in every trial")
-        blocks += [Heading("The same in every trial", 3), same]
+        same = _facts(found.constant, "Constant settings")
+        blocks += [Heading("Constant settings", 3), same]
     return Section("Settings in force", tuple(blocks), "settings")
 
 
@@ -456,11 +453,11 @@ def machines_section(every: Sequence[HostFacts]) -> Section:
         if each.queues:
             queues = _facts(each.queues, f"Settings of {each.host} before the study")
             blocks.append(Collapsible(_QUEUES_OF.format("its"), (queues,)))
-    none = Text("No facts were kept about the machine.", "note")
+    none = Text("No facts recorded about the host.", "note")
     return Section("Machine", tuple(blocks) or (none,), "machine")
 
 
-_QUEUES_OF = "Every setting of {} devices before the study"
+_QUEUES_OF = "All settings of {} devices before the study"
 _COLUMNS = 4
 """Hosts up to which each has a column of what differs."""
 _APART = 6
@@ -531,15 +528,15 @@ def _by_value(apart: Mapping[str, Mapping[str, Sequence[str]]], hosts: Sequence[
 
 def commands_blocks(every: Sequence[RecordedCommand], more: int) -> Iterator[Block]:
     """The command lines, as they were executed."""
-    yield Heading("Commands, as they were executed")
+    yield Heading("Executed commands")
     for each in every:
         yield Preformatted(each.line)
         many = words.count(len(each.trials), "trial")
         yield Text(f"{many}: {words.some(each.trials, 4)}", "note")
     if not every:
-        yield Text("No command was executed.", "note")
+        yield Text("No command executed.", "note")
     if more:
-        own = "; each trial's folder holds its own in the file "
+        own = "; each trial's own command is in its folder, in the file "
         yield Text(
             (words.count(more, "more command line"), own, TextSpan("command", "code"), "."), "note"
         )

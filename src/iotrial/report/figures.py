@@ -58,7 +58,7 @@ def alone(figure: Figure, title: str, *, pretended: bool) -> str:
     width, height = (float(part) for part in size.groups())
     texts = [(title, _TITLE, drawing.INK), (figure.caption, _CAPTION, drawing.MUTED)]
     if pretended:
-        made_up = "Pretended: a made-up machine gave these numbers."
+        made_up = "Pretended: the numbers come from a simulated host."
         texts.append((made_up, _NOTE, drawing.WORSE))
     said, y = Markup(), float(_EDGE)
     for text, (points, line, letter), colour in texts:

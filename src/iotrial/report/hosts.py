@@ -10,6 +10,7 @@ from typing import Any
 
 from iotrial.judgement.utilisation import HostUtilisation
 from iotrial.model.hostlist import folded
+from iotrial.model.measurement import display_unit
 from iotrial.model.trial import treatment_text
 from iotrial.report.blocks import Block, Heading, plain
 from iotrial.report.words import visible
@@ -51,7 +52,8 @@ def lines(found: Sequence[HostUtilisation]) -> list[tuple[str, ...]]:
 
 def _others(workload: str, rest: Sequence[HostUtilisation]) -> tuple[str, ...]:
     low, high = min(row.value for row in rest), max(row.value for row in rest)
-    between = f"{format_value(low, rest[0].unit)} to {format_value(high, rest[0].unit)}"
+    unit = display_unit(rest[0].metric, rest[0].unit)
+    between = f"{format_value(low, unit)} to {format_value(high, unit)}"
     parts = sum(row.parts for row in rest)
     late = max(row.late for row in rest)
     n = max(row.n for row in rest)
@@ -69,7 +71,7 @@ def cells(row: HostUtilisation) -> tuple[str, ...]:
         visible(row.workload),
         visible(row.host),
         str(row.parts),
-        format_value(row.value, row.unit),
+        format_value(row.value, display_unit(row.metric, row.unit)),
         share,
         f"{worst} ({row.behind * 100:.0f} %)" if row.parts > 1 else "–",
         f"{row.late * 1000:.0f} ms",
@@ -110,7 +112,7 @@ def blocks(found: Sequence[HostUtilisation]) -> Iterator[Block]:
 # -- blocks on hosts ------------------------------------------------------------------------------
 
 BLOCK_TITLE = "Blocks on hosts"
-BLOCK_HEAD = ("workload", "host", "blocks", "against the mean of the hosts", "best there")
+BLOCK_HEAD = ("workload", "host", "blocks", "against the mean of the hosts", "best treatment")
 
 
 def block_rows(effects: Sequence[HostEffect]) -> list[tuple[str, ...]]:
@@ -151,7 +153,7 @@ def _row(each: HostEffect) -> tuple[str, ...]:
 def _blocks(each: HostEffect) -> str:
     whole = folded([str(number) for number in each.blocks]).strip("[]")
     broken = folded([str(number) for number in each.broken]).strip("[]")
-    return ", ".join(filter(None, [whole, f"not whole: {broken}" if broken else ""]))
+    return ", ".join(filter(None, [whole, f"incomplete: {broken}" if broken else ""]))
 
 
 def _best(each: HostEffect) -> str:

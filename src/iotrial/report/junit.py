@@ -87,7 +87,7 @@ def _finding(
     said = f"{words.VERDICTS[row.finding.verdict]}: {_numbers(row)}"
     could = ""
     if part.resolvable is not None:
-        could = f"; these trials could tell from {words.share(part.resolvable)}"
+        could = f"; smallest detectable difference {words.share(part.resolvable)}"
     if needs := words.needs(row.finding):
         could += f"; {needs}"
     return _judged(_named(view, row, ""), row.finding, failing, (said, could))
@@ -122,8 +122,8 @@ def _judged(
 
 
 def _numbers(row: VerdictRow) -> str:
-    """``−18.0 % (−19.9 … −16.1), 66.1 k/s against 80.6 k/s, n = 5``."""
-    unit = row.metric.unit
+    """``−18.0 % (−19.9 … −16.1), 66.1 kIOPS against 80.6 kIOPS, n = 5``."""
+    unit = row.metric.display_unit
     values = [None if v is None else format_value(v, unit) for v in (row.value, row.base)]
     shown = f", {values[0]} against {values[1]}" if None not in values else ""
     return f"{words.change(row.finding)}{shown}, n = {row.finding.n}"
@@ -137,10 +137,10 @@ def _trial(failure: Doubt) -> ET.Element:
 
 
 def _missing(view: ReportView) -> Iterator[ET.Element]:
-    case = _case("trials", "every planned trial was done")
+    case = _case("trials", "all planned trials executed")
     counts = view.counts
     if counts.missing:
-        said = f"{counts.missing} of {words.count(counts.planned, 'trial')} were not done"
+        said = f"{counts.missing} of {words.count(counts.planned, 'trial')} not executed"
         ET.SubElement(case, "skipped", message=said)
     yield case
 

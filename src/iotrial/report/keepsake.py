@@ -103,8 +103,8 @@ def section(kept: KeepSummary | None) -> Section | None:
 
 def _blocks(kept: KeepSummary) -> Iterator[Block]:
     yield Text(f"{'; '.join(kept.settings)}.")
-    undone = ", which the host undoes by itself unless it is confirmed. The same by hand:"
-    yield Text(("On probation first: ", TextSpan(kept.command, "code"), undone), "note")
+    undone = "; unless confirmed in time, the host restores its former settings. The same manually:"
+    yield Text(("Trial period first: ", TextSpan(kept.command, "code"), undone), "note")
     for each in kept.files:
         name = (f"{each.hosts}: " if each.hosts else "", TextSpan(each.path, "code"))
         notes = tuple(Text(note, "note") for note in each.notes)
@@ -112,4 +112,4 @@ def _blocks(kept: KeepSummary) -> Iterator[Block]:
         yield ShapeOnly("markdown", Text((*name, *(f" – {note}" for note in each.notes))))
         yield ShapeOnly("markdown", Preformatted(each.text))
     if kept.left:
-        yield Text(f"No native file holds: {'; '.join(kept.left)}.", "note")
+        yield Text(f"Not representable in a native file: {'; '.join(kept.left)}.", "note")

@@ -30,31 +30,31 @@ def lines(part: WorkloadFindings, margin: float) -> Iterator[str]:
 
 
 def said(each: Knee, margin: float) -> str:
-    """``knee of depth: 16, the smallest level shown to be as good as the best within 2 % …``."""
+    """``knee of depth: 16, the smallest level shown to be within 2 % of the best …``."""
     name = f"knee of {visible(each.factor)}"
     within = f"within {words.share(margin)}"
     if not each.level:
         left = words.some(
             [visible(one.label) for one in each.levels if may_be(each, one, margin)], MOST
         )
-        told = f"{name}: none was shown; no level is surely as good as the best {within}"
-        told += f" (it may be {left}): more blocks would tell" if left else ""
+        told = f"{name}: not found; no level was shown to be {within} of the best"
+        told += f" (candidates: {left}); more blocks are needed" if left else ""
         return told + _open(each)
-    told = f"{name}: {visible(each.level)}, the smallest level shown to be as good as the best"
-    told += f" {within}{_at_worst(each)}"
+    told = f"{name}: {visible(each.level)}, the smallest level shown to be {within} of the best"
+    told += _at_worst(each)
     smaller = [visible(one.label) for one in _below(each) if may_be(each, one, margin)]
     if smaller:
-        told += f"; {words.some(smaller, MOST)} may be as good, which these trials cannot tell"
+        told += f"; {words.some(smaller, MOST)} may be within the margin too (undecided)"
     # Any number among them would be the knee.
     unset = [visible(one.label) for one in _below(each) if one.as_good and not one.broken]
     if unset:
-        told += f"; {words.some(unset, MOST)} is as good"
+        told += f"; {words.some(unset, MOST)} is within the margin too"
     broken = [visible(one.label) for one in _below(each) if one.as_good and one.broken]
     if broken:
-        told += f"; {words.some(broken, MOST)} would be as good, but for a broken guardrail"
+        told += f"; {words.some(broken, MOST)} is within the margin but breaks a guardrail"
     numbers = [one.label for one in each.levels]
     if each.level == numbers[-1]:
-        told += "; it is the largest that was tried: a larger one may be better still"
+        told += "; it is the largest level tested: a larger one may be better"
     return told + _open(each)
 
 
@@ -85,7 +85,7 @@ def may_be(each: Knee, one: KneeLevel, margin: float) -> bool:
 def _open(each: Knee) -> str:
     if not each.open:
         return ""
-    return f"; without a number: {words.some([visible(label) for label in each.open], MOST)}"
+    return f"; no valid trials: {words.some([visible(label) for label in each.open], MOST)}"
 
 
 def as_data(part: WorkloadFindings, margin: float) -> list[dict[str, Any]]:
@@ -139,17 +139,19 @@ def knee_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Fig
 def _figure(part: WorkloadFindings, each: Knee, margin: float, ident: str) -> Figure:
     factor = visible(each.factor)
     title = f"{part.metric.title} by {factor}"
-    title += f": the knee is {visible(each.level)}" if each.level else ": no knee was shown"
+    title += f": the knee is {visible(each.level)}" if each.level else ": knee not found"
     told = said(each, margin)
     caption = (
-        f"{told[:1].upper()}{told[1:]}. Point: estimate; line: interval of its difference from "
-        f"{visible(each.best)}; band: {words.share(margin)} around that one. Tick: the bound of "
-        "the test for the knee, against whichever level is best; in the band or beyond it, the "
-        "level is as good (filled)."
+        f"{told[:1].upper()}{told[1:]}. Point: estimate; line: interval of its difference from"
+        f" {visible(each.best)}; band: margin of {words.share(margin)}. Tick: confidence bound"
+        " of the knee test against the best level; in the band or beyond it, the level is"
+        " within the margin (filled)."
     )
+    unit = part.metric.display_unit
     spoken = " ".join(
-        f"{factor}={visible(one.label)}: {format_value(one.ratio * each.value, part.metric.unit)}"
-        f"{', as good as the best' if one.as_good else ''}."
+        f"{factor}={visible(one.label)}:"
+        f" {format_value(one.ratio * each.value, unit)}"
+        f"{', within the margin of the best' if one.as_good else ''}."
         for one in each.levels
     )
     spec = knee_spec(part, each, margin)
@@ -160,7 +162,9 @@ def _figure(part: WorkloadFindings, each: Knee, margin: float, ident: str) -> Fi
 
 def knee_spec(part: WorkloadFindings, each: Knee, margin: float) -> dict[str, Any]:
     """Levels to the right, the metric upwards; the knee with its name and a line down to it."""
-    by, unit = axis_scale(max(one.ratio for one in each.levels) * each.value, part.metric.unit)
+    by, unit = axis_scale(
+        max(one.ratio for one in each.levels) * each.value, part.metric.display_unit
+    )
     table = [_row(part, each, place, by) for place in range(len(each.levels))]
     labels = [str(row["l"]) for row in table]
     axis = alt.Axis(

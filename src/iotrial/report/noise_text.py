@@ -43,8 +43,8 @@ def _lines(part: WorkloadNoise) -> Iterator[RenderableType]:
     yield table
     if part.efforts:
         yield Text(
-            f"to tell a difference, with {part.treatments} treatments of it and "
-            f"{count(part.comparisons, 'comparison')} in the study (a race needs fewer):",
+            f"to detect a difference with {part.treatments} treatments and"
+            f" {count(part.comparisons, 'comparison')} in the study (a race needs fewer blocks):",
             style="dim",
         )
         yield _efforts(part)
@@ -54,7 +54,7 @@ def _lines(part: WorkloadNoise) -> Iterator[RenderableType]:
 def _rows(floor: NoiseFloor) -> Iterator[tuple[str, str]]:
     yield "within a block", f"one trial varies by {spread_words(floor.within)}"
     if floor.between:
-        yield "between blocks", f"{spread_words(floor.between)}; it cancels"
+        yield "between blocks", f"{spread_words(floor.between)}; blocking removes it"
     if floor.drift:
         drift = floor.drift
         over = min(drift.hours, 1.0)  # nobody looked further
@@ -88,27 +88,27 @@ def _there(p: float) -> str:
 
 def _course(trace: RateTrace) -> Iterator[str]:
     yield (
-        f"by {trace.what}: {trace.points} points of {format_seconds(trace.step)} say as much as "
-        f"{trace.independent:.0f} independent ones."
+        f"by {trace.what}: {trace.points} points of {format_seconds(trace.step)} equal"
+        f" {trace.independent:.0f} independent ones."
     )
     if not trace.settled:
-        yield "The rate has not settled when the trial ends."
+        yield "The rate is not steady at the end of the trial."
     elif trace.alone:
         yield (
-            f"The first {format_seconds(trace.alone)} that are measured belong to the warm-up: "
-            f"{(trace.ratio - 1) * 100:+.1f} % against what follows."
+            f"The first {format_seconds(trace.alone)} measured belong to the warm-up:"
+            f" {(trace.ratio - 1) * 100:+.1f} % against what follows."
         )
     if trace.between is not None and trace.within is not None:
-        about = "" if trace.told else ", not told from nothing"
+        about = "" if trace.told else ", not distinguishable from 0"
         yield (
-            f"Of the noise {_percent(trace.within)} is the trial's own, which longer trials "
-            f"reduce, and {_percent(trace.between)} differs from trial to trial{about}."
+            f"The noise is {_percent(trace.within)} within a trial (longer trials reduce it) and"
+            f" {_percent(trace.between)} between trials{about}."
         )
 
 
 def _length(trace: RateTrace, *, options: bool) -> Iterator[str]:
     if not trace.settled:
-        yield "Measure longer, until the rate is level; then ask again."
+        yield "Measure longer, until the rate is steady; then repeat the A/A study."
     elif trace.length is None:
         yield f"At least {format_seconds(trace.warmup)} of warm-up."
     else:
@@ -117,18 +117,18 @@ def _length(trace: RateTrace, *, options: bool) -> Iterator[str]:
         if options:
             ramp = math.ceil(length.warmup * 10 - 1e-6) / 10
             wanted = f"ramp_time = {ramp:g}s, runtime = {length.seconds:g}s"
-        same = f"the same answer in {length.hours * 100:.0f} % of the time"
+        same = f"the same resolution in {length.hours * 100:.0f} % of the time"
         if trace.alone or trace.warmup > trace.ramp:
-            yield f"{wanted} would do; now warm-up is measured as if it were the rate ({same})."
+            yield f"{wanted} is enough; the present setting measures warm-up ({same})."
         elif length.hours < _RIGHT:
-            yield f"{wanted} would do: {same}."
+            yield f"{wanted} is enough: {same}."
         else:
-            yield "about right as it is."
+            yield "the present length is adequate."
 
 
 def _efforts(part: WorkloadNoise) -> TextTable:
     table = TextTable(header_style="dim", show_header=True)
-    for name in ("difference", "blocks", "wall time", f"blocks at most ({CONFIDENCE * 100:.0f} %)"):
+    for name in ("difference", "blocks", "wall time", f"upper bound ({CONFIDENCE * 100:.0f} %)"):
         table.add_column(name, justify="right", no_wrap=True)
     for each in part.efforts:
         table.add_row(

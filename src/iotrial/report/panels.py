@@ -81,7 +81,7 @@ def _panel(grid: Grid, *, several: bool) -> Panel:
         known = metric(grid.metric)
     except KeyError:
         known = Metric(grid.metric, "", None, visible(grid.metric))
-    divisor, unit = axis_scale(max(cell.value for cell in grid.cells.values()), known.unit)
+    divisor, unit = axis_scale(max(cell.value for cell in grid.cells.values()), known.display_unit)
     shown = replace(
         grid,
         workload=visible(grid.workload),
@@ -150,10 +150,7 @@ def averaged(every: Sequence[Panel], workload: str, factors: Sequence[str]) -> s
     )
     if not depend:
         return ""
-    return (
-        f"{' and '.join(depend)}: averages over levels between which the effect changes;"
-        " see the grids"
-    )
+    return f"{' and '.join(depend)}: the average hides an interaction; see the grids"
 
 
 def heads(panel: Panel) -> tuple[str, ...]:
@@ -177,7 +174,7 @@ def rows(panel: Panel, *, units: bool = True) -> Iterator[tuple[str, tuple[tuple
 
 
 def _text(panel: Panel, place: CellPlace, *, units: bool) -> str:
-    """``412 k/s``; of repeats ``412 k/s (401 … 418)``, from the smallest to the largest."""
+    """``412 kIOPS``; of repeats ``412 kIOPS (401 … 418)``, from the smallest to the largest."""
     cell = panel.grid.cells.get(place)
     if cell is None:
         return "–"

@@ -31,7 +31,7 @@ PLACES: dict[Place, str] = {
     "open": "cannot tell",
     "worse": "worse",
     "guardrail": "guardrail broken",
-    "lost": "no number",
+    "lost": "no valid trials",
 }
 STYLES: dict[Place, str] = {
     "kept": "kept",
@@ -105,16 +105,18 @@ def leading(story: RaceResult) -> str:
     if len(runs) < 2:  # noqa: PLR2004
         return ""
     told = [f"{visible(name)} to block {blocks[-1]}" for name, blocks in runs[:-1]]
-    return f"Led on the way: {words.some(told, 4)}, {visible(runs[-1][0])} since."
+    return f"Previous leaders: {words.some(told, 4)}, {visible(runs[-1][0])} since."
 
 
 def could_tell(part: WorkloadFindings) -> str:
-    """What the trials of a workload could have shown: ``could tell from 2.1 %``; of a race
-    ``interval at the end ±0.8 %``; empty where nothing is known."""
+    """What the trials of a workload could have shown: ``smallest detectable difference 2.1 %``; of
+    a race ``interval at the end ±0.8 %``; empty where nothing is known."""
     if part.race is not None:
         half = part.race.half
         return "" if half is None else f"widest interval at the end ±{words.share(half)}"
-    return "" if part.resolvable is None else f"could tell from {words.share(part.resolvable)}"
+    if part.resolvable is None:
+        return ""
+    return f"smallest detectable difference {words.share(part.resolvable)}"
 
 
 def as_data(story: RaceResult) -> dict[str, Any]:
@@ -169,7 +171,7 @@ def blocks(part: WorkloadFindings) -> Iterator[Block]:
     story = part.race
     if story is None or not story.looks:
         return
-    yield Heading("How the race went", 3)
+    yield Heading("Course of the race", 3)
     looks = ("", "", "n", "n", "k")
     head = tuple(Column(name, look) for name, look in zip(HEADS, looks, strict=True))
     told: tuple[Row, ...] = tuple(
@@ -211,16 +213,15 @@ def race_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Fig
     story = part.race
     if story is None or not (told := _drawn(story)):
         return ()
-    title = f"How it was decided: difference from {visible(story.kept)}, block by block"
+    title = f"Decisions: difference from {visible(story.kept)}, block by block"
     caption = (
-        f"Line: estimate; shade: its interval after each block; grey: changes under "
-        f"{words.share(margin)} do not matter. A panel ends where its treatment was dropped (▼), "
-        f"called the same (■), or where the study ended (●). Gaps: it rested. "
-        f"The scale is logarithmic beyond the margin{_CLOCK if _long(story) else ''}. "
-        f"{leading(story)}"
+        "Line: estimate; shade: its interval after each block; grey: equivalence margin"
+        f" ±{words.share(margin)}. A panel ends where its treatment was dropped (▼), found the"
+        " same (■), or where the study ended (●). Gaps: treatment resting. The scale is"
+        f" logarithmic beyond the margin{_CLOCK if _long(story) else ''}. {leading(story)}"
     ).strip()
     if len(told) < sum(bool(racer.path) for racer in story.racers):
-        caption += f" Drawn: the {len(told)} that lasted longest."
+        caption += f" Drawn: the {len(told)} treatments dropped last."
     said = " ".join(
         f"{visible(racer.label)}: {ending(racer, story.blocks)}, "
         f"{difference(racer)}, {words.count(racer.trials, 'trial')}."

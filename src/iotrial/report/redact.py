@@ -83,8 +83,7 @@ class Redaction:
         words = {"all", "valid", "invalid", "failed", *(w.tool for w in results.study.workloads)}
         if clash := [name for name in hosts if name.lower() in words]:
             raise UsageError(
-                f"the host {clash[0]} is called as a word that results use, and cannot be told"
-                " from it",
+                f"the host name {clash[0]} is also a word that results use",
                 advice="Give the host another name in a copy of the results folder.",
             )
         wide = len(str(len(hosts)))

@@ -16,8 +16,8 @@ from iotrial.report.evidence import among
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value
 
-HEAD = ("step", "efficiency (interval)", "seen then")
-NOTE = "What was seen is an observation, no proof: what nobody samples may be the limit."
+HEAD = ("step", "efficiency (interval)", "observed")
+NOTE = "Observations are no proof: a resource that iotrial does not sample may be the limit."
 
 
 def cells(step: ScalingLevel) -> tuple[str, ...]:
@@ -29,7 +29,7 @@ def cells(step: ScalingLevel) -> tuple[str, ...]:
         if scale.low is not None and scale.high is not None:
             told += f" ({scale.low:.3f} … {scale.high:.3f})"
     if step.bends:
-        told += ": it bends here"
+        told += ": knee"
     seen = "; ".join(visible(each.said) for each in step.seen)
     return visible(f"{step.factor}={step.level}"), told, seen or "–"
 
@@ -54,14 +54,14 @@ def as_data(found: Sequence[ScalingLevel]) -> list[dict[str, Any]]:
 def blocks(part: WorkloadFindings) -> Iterator[Block]:
     """Each step of a factor that counts, and what was seen then."""
     if part.scaling:
-        yield Heading("How it scales", 3)
+        yield Heading("Scaling", 3)
         yield plain(HEAD, map(cells, part.scaling), f"Scaling of {part.workload}")
         yield Text(NOTE, "note")
 
 
 # -- utilisation ----------------------------------------------------------------------------------
 
-BORNE_HEAD = ("host", "what", "share (even)", "I/O a second", "an I/O took", "busy", "in flight")
+BORNE_HEAD = ("host", "what", "share (even)", "I/O rate", "latency", "busy", "in flight")
 MOST_BORNE = 40
 """Lines of the table; all of them are in the JSON document."""
 _NAMES = {
@@ -115,7 +115,7 @@ def _borne_row(borne: Utilisation, what: str, places: Sequence[int]) -> tuple[st
     share = _range([part[0] for part in shares], "{:.0%}".format)
     even = f" ({evens.pop():.0%})" if len(evens) == 1 else ""
     done = _range(
-        [each.ios for each in those if each.ios], lambda value: format_value(value, "1/s")
+        [each.ios for each in those if each.ios], lambda value: format_value(value, "IOPS")
     )
     if those[0].kind == "nic":
         came, went = (
@@ -165,8 +165,8 @@ def borne_tables(every: Sequence[Utilisation]) -> Iterator[Block]:
     """A table for each workload."""
     for each in every:
         load = visible(each.workload)
-        yield Heading(f"Where the load went: {load}")
+        yield Heading(f"Load distribution: {load}")
         yield Text(visible(each.treatment), "note")
-        yield plain(BORNE_HEAD, borne_rows(each), f"Where the load of {load} went")
+        yield plain(BORNE_HEAD, borne_rows(each), f"Load distribution of {load}")
         if left := borne_more(each):
             yield Text(left, "note")

@@ -40,13 +40,13 @@ def row(found: StageResult) -> StageRow:
     for load, options in stage.options:
         parts.append(f"{load} with {' '.join(f'{name}={value}' for name, value in options)}")
     valid = sum(record.state == "valid" for record in results.records)
-    done = f"{valid} of {len(results.planned)} trials count"
+    done = f"{valid} of {len(results.planned)} trials valid"
     if not results.planned:
-        done = "no trials needed" if found.decided else "not begun"
+        done = "no trials needed" if found.decided else "not started"
     elif not found.decided:
-        done += ", not decided"
+        done += ", undecided"
         if by_one_look(found) and found.comparison.findings:
-            done += "; intervals before its end are too sure"
+            done += "; intervals before its end are too narrow"
     title = "; ".join(filter(None, parts))
     return StageRow(stage.number, visible(title), done, tuple(_lines(found)), found)
 
@@ -128,7 +128,7 @@ def blocks(stages: Sequence[StageRow], choices: Sequence[LevelChoice]) -> Iterat
     if not stages:
         return
     yield Heading("Stages", id="stages")
-    head = (Column("", "n"), Column("stage"), Column("trials"), Column("what came of it"))
+    head = (Column("", "n"), Column("stage"), Column("trials"), Column("result"))
     told: tuple[Row, ...] = tuple(
         (str(each.number), each.title, each.done, "\n".join(each.lines) or "–") for each in stages
     )

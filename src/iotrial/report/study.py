@@ -65,7 +65,7 @@ def document(view: ReportView, drawn: ReportCharts, folder: str = "") -> Documen
     asked = view.question or view.study
     first = [Text(line, "lead") for line in others]
     if view.question:
-        first.append(Text(f"Asked: {view.question}", "question"))
+        first.append(Text(f"Question: {view.question}", "question"))
     sections = tuple(_sections(view, drawn, folder))
     return Document(
         title=head,
@@ -138,7 +138,7 @@ def _contents(view: ReportView, *, recorded: bool) -> Contents:
     if recorded:
         return Contents((*places, ("commands", "study file")))
     places += [("settings", "settings"), ("machine", "machine")]
-    places += [("keep", "to keep it")] if view.kept else []
+    places += [("keep", "to keep the settings")] if view.kept else []
     return Contents((*places, ("commands", "commands")))
 
 
@@ -156,7 +156,7 @@ def _part(
     elif forest:
         yield ShapeOnly("html", Preformatted("\n".join(forest), "forest"))
     else:
-        yield ShapeOnly("html", Text("No trial of this workload gave a number to draw."))
+        yield ShapeOnly("html", Text("No trial of this workload gave a number to plot."))
     yield from scaling.blocks(part)
     yield from races.blocks(part)
     yield from effects.blocks(part)
@@ -167,7 +167,7 @@ def _part(
 def _latencies(view: ReportView) -> Section:
     shown = view.latencies[:_LATENCIES]
     more = (
-        f" The first {_LATENCIES} of {len(view.latencies):,}; all are in the report as JSON."
+        f" {_LATENCIES} of {len(view.latencies):,} shown; the JSON report has all."
         if len(shown) < len(view.latencies)
         else ""
     )

@@ -45,7 +45,9 @@ _CHANGE = 22
 _VERDICT = 11
 _NAMED = 6
 _FEW = 6
-"""Columns of a grid up to which each cell has its unit."""
+"""Columns of a grid up to which its rows are named in full."""
+_WITH_UNITS = 5
+"""Columns up to which each cell has its unit: six of them are wider than a terminal."""
 _MOST = 24
 """Lines on what is needed."""
 _STYLES: dict[Verdict, str] = {
@@ -120,7 +122,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
             yield from _race(part)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
-                yield Text(f"beside it: {words.some(list(names), _NAMED)}", style="dim")
+                yield Text(f"other metrics: {words.some(list(names), _NAMED)}", style="dim")
             yield Text()
     if not first:
         yield from _of_grids(view)
@@ -183,7 +185,7 @@ def _of_grids(view: ReportView) -> Iterator[RenderableType]:
     those = panels.shown(view.panels, panels.SHORT)
     for panel in those:
         few = len(panel.grid.columns) <= _FEW
-        units = few and not panels.repeated(panel)
+        units = len(panel.grid.columns) <= _WITH_UNITS and not panels.repeated(panel)
         about = panel.about + (f"; in {panel.unit}" if panel.unit and not units else "")
         yield Text(panel.title, style="bold").append(f"  {about}", style="not bold")
         corner, *columns = panels.heads(panel)
@@ -317,7 +319,7 @@ def _scaling(part: WorkloadView) -> Iterator[RenderableType]:
 def _of_borne(view: ReportView) -> Iterator[RenderableType]:
     """What CPUs, links, adapters, devices and paths bore."""
     for borne in view.borne:
-        head = Text("Where the load went", style="bold")
+        head = Text("Load distribution", style="bold")
         yield head.append(f"  {borne.workload}, {borne.treatment}", style="not bold")
         yield _ruled(scaling.BORNE_HEAD, scaling.borne_rows(borne))
         if more := scaling.borne_more(borne):
@@ -340,7 +342,7 @@ def _guardrail(row: VerdictRow) -> str:
 
 def _terms(view: ReportView) -> str:
     counts = view.counts
-    trials = [f"{words.count(counts.valid, view.terms.one)} count"]
+    trials = [f"{words.count(counts.valid, view.terms.one)} valid"]
     trials += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
     trials += [f"{counts.failed:,} failed"] if counts.failed else []
     return " ".join(filter(None, [view.method, ", ".join(trials) + "."]))
@@ -348,9 +350,9 @@ def _terms(view: ReportView) -> str:
 
 def _doubt(group: DoubtGroup, one: str) -> Iterator[RenderableType]:
     where = words.count(len(group.trials), one) if group.trials else "the whole study"
-    mark = " does not count" if group.invalid else ""
+    mark = ", excluded" if group.invalid else ""
     head = Text("doubt ", style="yellow").append(group.check, style="bold")
-    yield head.append(f" ({where}{mark and ', which' + mark}): " + "; ".join(group.what))
+    yield head.append(f" ({where}{mark}): " + "; ".join(group.what))
     yield TextLine(f"→ {group.advice}", 2)
 
 
@@ -375,7 +377,7 @@ def _brief_lines(view: ReportView) -> Iterator[RenderableType]:
     if view.pretended:
         yield Text(words.PRETENDED, style="bold yellow")
     yield Text(view.question, style="bold")
-    same = f"Within {words.share(view.margin)} is the same."
+    same = f"Equivalence margin ±{words.share(view.margin)}."
     yield Text(f"{'; '.join(_measured(view))}. {same}", style="dim")
     yield Text()
     yield _brief_table(rows, on)
@@ -385,8 +387,8 @@ def _brief_lines(view: ReportView) -> Iterator[RenderableType]:
             yield Text(f"{workload}, {row.finding.level}: {told}", style="yellow")
     doubts = words.count(len(view.doubt_groups), "doubt") if view.doubt_groups else "no doubts"
     yield Text(
-        f"{words.done(view.counts, view.terms.one)} The intervals are right all together in "
-        f"{words.share(view.confidence)} of such studies; {doubts}.",
+        f"{words.done(view.counts, view.terms.one)} Simultaneous confidence"
+        f" {words.share(view.confidence)}; {doubts}.",
         style="dim",
     )
 

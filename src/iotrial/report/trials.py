@@ -45,8 +45,8 @@ def section(rows: Sequence[TrialView], terms: words.Wording, folder: str = "") -
     """``folder`` is the way from the page to the results folder ('': it lies there)."""
     prefix = f"{quote(folder.rstrip('/'))}/" if folder else ""
     note = (
-        f"{terms.order} Each number links to the raw file it came from; the links work where this"
-        " page lies in its results folder."
+        f"{terms.order} Each number links to its raw file; the links work while this page is in"
+        " its results folder."
     )
     table = PrebuiltMarkup(_table(rows, terms, prefix))
     return ShapeOnly("html", Section(f"Every {terms.one}", (Text(note, "note"), table), "trials"))

@@ -38,7 +38,7 @@ _LOOKS = ("", "", "", "strip", "n", "n", "n")
 def table(view: ReportView) -> Iterator[Block]:
     """One table of all workloads."""
     if not any(part.findings for part in view.parts):
-        yield Text("There are no findings: not enough trials are valid to compare anything.")
+        yield Text("No findings: too few valid trials for a comparison.")
         return
     yield ShapeOnly("html", _table(view, view.parts, view.terms.counted, "Verdict table"))
 
@@ -76,7 +76,7 @@ def _group(part: WorkloadView, view: ReportView) -> RowGroup:
 
 
 def _about(part: WorkloadView) -> str:
-    """``read IOPS, more is better; against none; could tell from 1.2 %``."""
+    """``read IOPS, more is better; against none; smallest detectable difference 1.2 %``."""
     metric = ", ".join(filter(None, (part.metric.title, words.direction(part.metric.higher))))
     against = f"against {words.baselines([row.finding for row in part.findings])}"
     return "; ".join(filter(None, (metric, against, races.could_tell(part))))
@@ -85,7 +85,7 @@ def _about(part: WorkloadView) -> str:
 def _row(
     row: VerdictRow, view: ReportView, on: tuple[IntervalScale, IntervalScale]
 ) -> tuple[Words, ...]:
-    finding, unit = row.finding, row.metric.unit
+    finding, unit = row.finding, row.metric.display_unit
     drawn, written = on
     return (
         view.level(row),
@@ -112,7 +112,7 @@ def guardrails(part: WorkloadView, view: ReportView) -> Iterator[Block]:
     """What must not suffer."""
     if not part.guardrails:
         return
-    yield Heading("Guardrails: what must not suffer", 3)
+    yield Heading("Guardrails: metrics that must not get worse", 3)
     head = (
         *(Column("metric"), Column("level"), Column("tolerated", "k")),
         *(Column("change (interval)", "k"), Column("baseline", "n"), Column("this level", "n")),
@@ -123,8 +123,8 @@ def guardrails(part: WorkloadView, view: ReportView) -> Iterator[Block]:
             view.level(row),
             "\n".join(filter(None, _held(row))),
             words.change(row.finding),
-            number(row.base, row.metric.unit),
-            number(row.value, row.metric.unit),
+            number(row.base, row.metric.display_unit),
+            number(row.value, row.metric.display_unit),
         )
         for row in part.guardrails
     )
@@ -144,9 +144,9 @@ def knees_of(part: WorkloadView, view: ReportView) -> Iterator[Block]:
 def terms(view: ReportView, note: str) -> Iterator[Block]:
     """What the numbers mean and rest on.  ``note`` says what the page lacks ('': nothing)."""
     parts = [part for part in view.parts if part.findings]
-    shaded = f"Shaded: changes under {words.share(view.margin)}, which do not matter. "
-    could = "“Could tell from”: the smallest difference these trials would have shown."
-    able = any(races.could_tell(part).startswith("could") for part in view.parts)
+    shaded = f"Shaded: equivalence margin ±{words.share(view.margin)}. "
+    could = "Smallest detectable difference: what these trials would have shown."
+    able = any(races.could_tell(part).startswith("smallest") for part in view.parts)
     said = (shaded if parts else "") + (could if able else "")
     yield ShapeOnly("html", Text(said.strip(), "note"))
     if note:
@@ -154,15 +154,13 @@ def terms(view: ReportView, note: str) -> Iterator[Block]:
     done: list[str | TextSpan] = [words.done(view.counts, view.terms.one)]
     if view.doubt_groups:
         many = words.count(len(view.doubt_groups), "doubt")
-        done += [" ", TextSpan(many, href="#doubts"), " to read before believing this."]
+        done += [" ", TextSpan(many, href="#doubts"), " to read before using these results."]
     if view.tools:
         done.append(f" Measured with {', '.join(view.tools)}.")
     yield Text(tuple(done), "note")
     if view.method:
         method = Text(view.method, "note")
-        yield ShapeOnly(
-            "html", Collapsible(TextSpan("How the intervals were made", "note"), (method,))
-        )
+        yield ShapeOnly("html", Collapsible(TextSpan("Method of the intervals", "note"), (method,)))
         yield ShapeOnly("markdown", method)
 
 

@@ -180,7 +180,7 @@ def view(judged: Judged) -> ReportView:
 
 def answer(judged: Judged) -> str:
     """The recommendation, fit to look at."""
-    return visible(judged.comparison.recommendation) or "There is no answer yet."
+    return visible(judged.comparison.recommendation) or "No answer yet."
 
 
 def named(part: judgement.WorkloadFindings) -> judgement.WorkloadFindings:
@@ -260,7 +260,7 @@ def _trial(record: TrialRecord, response: Metric, seconds: float) -> TrialView:
         attempt=trial.attempt,
         seconds=seconds,
         state=record.state,
-        response=_number(record, response.name, response.unit, folder),
+        response=_number(record, response.name, response.display_unit, folder),
         p99=_number(record, latency, "s", folder),
         name=visible(trial.folder),
         folder=folder,

@@ -66,7 +66,7 @@ class Wording:
     order: str
 
 
-TRIALS = Wording("trial", "blocks", "block", "In the order they were done.")
+TRIALS = Wording("trial", "blocks", "block", "In order of execution.")
 RUNS = Wording("run", "pairs", "repeat", "In the order of their files.")
 """Of imported results: nobody planned them, and there are no blocks."""
 VERDICTS: dict[Verdict, str] = {
@@ -89,7 +89,7 @@ def interval(finding: Finding) -> str:
     if finding.bound:
         return "at least" if finding.bound == "high" else "at most"
     if math.isnan(finding.ratio):
-        return "both beyond what was told"
+        return "both values censored"
     if finding.low is None or finding.high is None:
         return "no interval"
     return f"{bare(finding.low)} … {bare(finding.high)}"
@@ -115,12 +115,12 @@ def needs(finding: Finding) -> str:
     if (more := finding.needs) is None:
         return ""
     size = share(more.difference)
-    what = f"a difference of {size}" if not more.same else f"{size} or the same"
+    what = f"detecting {size}" if not more.same else f"detecting {size} or showing equivalence"
     if not finding.primary:
-        what = f"{size} from what is tolerated"
+        what = f"detecting {size} beyond the tolerated change"
     if more.blocks is None or more.seconds is None:
-        return f"{what} would need more than {_MOST_BLOCKS:,} blocks"
-    return f"{what} would need {more.blocks:,} blocks, about {format_wait(more.seconds)} more"
+        return f"{what} needs more than {_MOST_BLOCKS:,} blocks"
+    return f"{what} needs {more.blocks:,} blocks, about {format_wait(more.seconds)} more"
 
 
 _MOST_BLOCKS = 2048
@@ -192,10 +192,10 @@ def count(number: int, noun: str) -> str:
 def done(counts: TrialCounts, one: str) -> str:
     """``58 of 60 trials count, 2 INVALID.``"""
     every = counts.valid + counts.invalid + counts.failed
-    parts = [f"{counts.valid:,} of {count(every, one)} count"]
+    parts = [f"{counts.valid:,} of {count(every, one)} valid"]
     parts += [f"{counts.invalid:,} INVALID"] if counts.invalid else []
     parts += [f"{counts.failed:,} failed"] if counts.failed else []
-    parts += [f"{counts.missing:,} planned and not done"] if counts.missing else []
+    parts += [f"{counts.missing:,} planned, not executed"] if counts.missing else []
     return ", ".join(parts) + "."
 
 
@@ -205,12 +205,12 @@ def some(names: Sequence[str], limit: int) -> str:
     return f"{head} and {len(names) - limit:,} more" if len(names) > limit else head
 
 
-PRETENDED = "Pretended: a made-up machine gave these numbers (--pretend); nothing was measured."
+PRETENDED = "Pretended: the numbers come from a simulated host (--pretend); nothing was measured."
 """What every shape of a report begins with then."""
 
 MERGED = (
-    "Percentiles of all I/Os of a treatment's runs: their histograms added up bin by bin,"
-    " never an average of percentiles."
+    "Percentiles of all I/Os of a treatment's runs, from merged histograms; percentiles are"
+    " never averaged."
 )
 
 

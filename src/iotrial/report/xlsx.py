@@ -32,7 +32,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
 from iotrial.judgement.parts import VerdictRow
-from iotrial.model.measurement import Measurement, split
+from iotrial.model.measurement import Measurement, display_unit, split
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.report import words
@@ -85,7 +85,7 @@ class NumberFormat:
 def measure(grid: HeatmapSheet) -> NumberFormat:
     """One unit for the whole sheet, so that its blocks can be compared."""
     means = [cell.mean for block in grid.blocks for cell in block.cells.values()]
-    return NumberFormat(*scale(means, visible(grid.metric.unit)))
+    return NumberFormat(*scale(means, visible(grid.metric.display_unit)))
 
 
 def title(grid: HeatmapSheet) -> str:
@@ -133,7 +133,7 @@ def _opening(grid: HeatmapSheet, by: NumberFormat) -> Iterator[tuple[str, Any]]:
     said += [f"{visible(name)} {way}" for name, way in _ways(grid)]
     said += [f"{_treatment(grid.constant)} throughout"] if grid.constant else []
     bounds = {cell.bound for block in grid.blocks for cell in block.cells.values()} - {""}
-    said += ["≥ and ≤: the truth lies beyond what the tool could tell"] if bounds else []
+    said += ["≥ and ≤: censored values, beyond the range of the tool"] if bounds else []
     if len(grid.blocks) > CHARTS:
         said += [f"charts beside the first {CHARTS} of {len(grid.blocks)} blocks"]
     if any(cell.low is not None for block in grid.blocks for cell in block.cells.values()):
@@ -294,7 +294,7 @@ def _lines(sheet: Any, view: ReportView) -> Iterator[list[Any] | _Wide]:  # noqa
     yield from _prose(others)
     yield []
     parts = [(part.findings, part.guardrails, part.others) for part in view.parts]
-    names = ("Findings", "Guardrails", "Metrics that nobody asked about")
+    names = ("Findings", "Guardrails", "Other metrics")
     for name, rows in zip(names, zip(*parts, strict=True), strict=False):
         found = [row for each in rows for row in each]
         if found:
@@ -307,7 +307,7 @@ def _lines(sheet: Any, view: ReportView) -> Iterator[list[Any] | _Wide]:  # noqa
         yield _Wide(tuple(each.format(view.terms.one) for each in _DOUBTS), _SPANS, as_head=True)
         yield from map(_doubt, view.doubt_groups)
         yield []
-    yield [text(sheet, "How it was judged", BOLD)]
+    yield [text(sheet, "Method", BOLD)]
     yield from _prose(_method(view))
     yield []
 
@@ -316,7 +316,7 @@ def _finding(sheet: Any, row: VerdictRow) -> list[Any]:  # noqa: ANN401
     finding = row.finding
     said = (words.load(finding), finding.metric, finding.factor, finding.level, finding.baseline)
     values = [value for value in (row.value, row.base) if value]
-    divisor, unit = axis_scale(max(map(abs, values), default=0.0), row.metric.unit)
+    divisor, unit = axis_scale(max(map(abs, values), default=0.0), row.metric.display_unit)
     return [
         *(text(sheet, each) for each in said),
         _change(sheet, None if math.isnan(finding.ratio) else finding.ratio, row),
@@ -367,14 +367,16 @@ def _prose(sentences: Iterable[str]) -> Iterator[_Wide]:
 def _method(view: ReportView) -> Iterator[str]:
     counts = view.counts
     yield (
-        f"{words.count(counts.planned, view.terms.one)} planned: {counts.valid:,} valid, "
-        f"{counts.invalid:,} INVALID, {counts.failed:,} failed, {counts.missing:,} not done."
+        f"{words.count(counts.planned, view.terms.one)} planned: {counts.valid:,} valid,"
+        f" {counts.invalid:,} INVALID, {counts.failed:,} failed, {counts.missing:,} not"
+        " executed."
     )
     if view.tools:
         yield f"Measured with {', '.join(view.tools)}."
     yield (
-        f"The smallest difference that matters: {words.share(view.margin)}. Confidence: "
-        f"{words.share(view.confidence)}. Change, low and high are of the ratio to the baseline."
+        f"Equivalence margin: ±{words.share(view.margin)}. Confidence:"
+        f" {words.share(view.confidence)}. Change, low and high are of the ratio to the"
+        " baseline."
     )
     yield from words.sentences(view.method)
 
@@ -387,7 +389,7 @@ def _contents(sheet: Any, grids: Sequence[tuple[str, HeatmapSheet]], left_out: i
         tables = number(sheet, len(grid.blocks), "0")
         sheet.append([*(text(sheet, each) for each in said), tables])
     if left_out:
-        more = f"{words.count(left_out, 'sheet')} more had no room; the CSV has their numbers."
+        more = f"{words.count(left_out, 'sheet')} omitted for size; the CSV has all numbers."
         sheet.append([text(sheet, more)])
 
 
@@ -413,7 +415,7 @@ def _trial_sheet(sheet: Any, results: Results, records: Sequence[TrialRecord]) -
     names = factors(results)
     numeric = {name: countable(_labels(records, name)) for name in names}
     units = _units(records)
-    scales = {key: scale(values, key[1]) for key, values in units.items()}
+    scales = {key: scale(values, display_unit(*key)) for key, values in units.items()}
     heads = [f"{visible(m)} ({visible(scales[m, u][1])})" if u else visible(m) for m, u in units]
     made_up = ["yes"] if results.pretended else []
     line = [*_BEFORE, *map(visible, names), *heads, *_AFTER, *PRETENDED[: len(made_up)]]

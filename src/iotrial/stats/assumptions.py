@@ -123,9 +123,8 @@ HALF = 0.5
 HEAVY = 1.5
 """Tails are heavy where the standard deviation is so many times the robust one."""
 _ADVICE = (
-    "look at the trials that lie apart from the others of their treatment: if something hit them, "
-    "find it and repeat the study; if the workload is like that, decide whether mean or typical "
-    "value counts"
+    "check the outliers of each treatment: if a disturbance caused them, remove it and repeat"
+    " the study; if the workload itself varies so, decide between mean and median"
 )
 
 
@@ -159,15 +158,15 @@ def _disagrees(
     match finding.verdict:
         case "better" | "worse":
             differs = middle * math.copysign(1.0, mean) < HALF * abs(mean)
-            return f"few trials make it {finding.verdict}" if differs else ""
+            return f"the verdict {finding.verdict} depends on few trials" if differs else ""
         case "same":
-            return "few trials make it the same" if abs(middle) > margin else ""
+            return "the verdict same depends on few trials" if abs(middle) > margin else ""
     heavy = float(differences.std(ddof=1)) > HEAVY * robust_sd(differences)
     level = (1 - results.study.decide.confidence) / family
     if results.study.design.kind == "race" or results.study.design.looked:
         level = 2 * float(tails_at(level / 2, np.array([len(differences)]))[0])
     clear = heavy and abs(middle) > margin and signed_rank(differences) <= level
-    return "few trials hide a difference" if clear else ""
+    return "few trials mask a difference" if clear else ""
 
 
 def _by_block(results: Results, workload: str) -> list[dict[Treatment, float]]:
@@ -241,9 +240,9 @@ def noise_doubts(results: Results) -> Iterator[Doubt]:
                 "unequal-noise",
                 f"{workload}: results of {name} vary about {found.times:.1f} times as much as "
                 f"those of the others (p = {found.p:.1g}, n = {count})",
-                "the noise is pooled: what is said of this treatment is too sure, and of the others"
-                " too timid. Find what makes it unsteady; compare it with the others in a study "
-                "of the two, whose noise is theirs alone",
+                "the noise is pooled: intervals of this treatment are too narrow, those of the"
+                " others too wide. Find the cause of its variation, or compare it with one"
+                " other treatment in a study of its own",
             )
 
 
@@ -359,21 +358,21 @@ def outlier_doubts(results: Results) -> Iterator[Doubt]:
                 f"{workload}: {told}{f'; and {more} more' if more > 0 else ''}. The noise of one "
                 f"trial is {format_noise(before)} with and {format_noise(after)} without "
                 f"{'it' if len(found) == 1 else 'them'}",
-                "look into the folders of these trials (their telemetry and doubts) for what hit "
-                "them. If it was not the device, find it and repeat the study; if it was, the "
-                "device does that, and the noise is real. No verdict leaves them out",
+                "check the telemetry and doubts of these trials for a disturbance. If it came"
+                " from outside the device, remove it and repeat the study; if it came from the"
+                " device, the noise is real. No verdict excludes these trials",
             )
 
 
 def _told(data: Responses, found: _Outlier) -> str:
     name = f"trial {data.trials[found.trial].number}"
     if found.mirror is not None:
-        name += f" or {data.trials[found.mirror].number}, its only companion in the block,"
+        name += f" or {data.trials[found.mirror].number}, the only other trial of the block,"
     else:
         treatment = data.cells[int(data.layout.cell[found.trial])]
         name += f" ({treatment_text(treatment)})" if treatment else ""
     change = format_change(math.exp(found.away))
-    return f"{name} lies {change} from what the others lead to expect, {found.errors:.0f} sd"
+    return f"{name} is {change} from its expected value, {found.errors:.0f} sd"
 
 
 def outliers(

@@ -509,24 +509,24 @@ def _kept(
 
 
 _SEARCH = (
-    "A search: single trials, each where a Gaussian process laid through the rates so far expects "
-    "most (expected improvement); nothing is claimed from them. Then, on fresh trials:"
+    "A search: single trials, each at the load with the largest expected improvement of a"
+    " Gaussian process fitted to the rates so far; no claim rests on them. Then, on new trials:"
 )
 
 
 def _words(results: Results, found: Ceiling) -> str:
     limit = _limit(found)
-    tried = f"{found.searched} of {found.of} loads tried"
+    tried = f"{found.searched} of {found.of} loads tested"
     if found.best is None:
         if not found.racing:
             return _nothing(found, tried)
-        return f"No load is known to keep {limit}: {tried}, {found.racing} raced."
-    unit = metric(found.metric).unit
+        return f"No load was shown to keep {limit}: {tried}, {found.racing} raced."
+    unit = metric(found.metric).display_unit
     rate = f"{format_value(found.best.rate, unit)}{_between(found, unit)}"
     best = treatment_text(found.best.treatment)
     parts = [f"{best} reaches {rate}, {_latency(found.best)}."]
     if found.limit and not found.kept:
-        parts.append(f"Cannot tell whether it keeps {limit}{_late(found)}.")
+        parts.append(f"Not decided whether it keeps {limit}{_late(found)}.")
     elif found.limit:
         parts.append(f"It keeps {limit}{_late(found)}.")
     sure = percent(results.study.decide.confidence)
@@ -536,8 +536,8 @@ def _words(results: Results, found: Ceiling) -> str:
             f"{percent(math.ceil(found.loss * 1000) / 1000)} ({sure})."
         )
     elif found.racing > 1:
-        parts.append("Cannot tell yet which of the finalists is best.")
-    parts.append(f"{tried}, {found.racing} raced; of the others nothing is claimed.")
+        parts.append("The best of the finalists is not decided yet.")
+    parts.append(f"{tried}, {found.racing} raced; no claim about the others.")
     if found.knee and found.knee.treatment != found.best.treatment:
         share = found.knee.rate / found.best.rate
         parts.append(
@@ -550,15 +550,15 @@ def _words(results: Results, found: Ceiling) -> str:
 def _nothing(found: Ceiling, tried: str) -> str:
     """No finalist: nothing kept the limit, nothing gave a number, or the search was ended."""
     if not found.points:
-        return f"No load gave a number yet: {tried}."
+        return f"No load has a result yet: {tried}."
     late = [point for point in found.points if point.p99 is not None]
     least = min(late, key=lambda point: point.p99 or math.inf, default=None)
     limit = found.limit[1] if found.limit else math.inf
     if least is None or (least.p99 or 0.0) <= limit:
         most = max(found.points, key=lambda point: point.rate)
         return (
-            f"Nothing is decided yet: {tried}, each by a single trial; in one of them "
-            f"{treatment_text(most.treatment)} reached {_rate(found, most)}."
+            f"No decision yet: {tried}, each in a single trial; {treatment_text(most.treatment)}"
+            f" reached {_rate(found, most)}."
         )
     return (
         f"No load keeps {_limit(found)}: {tried}, the lowest p99 is "
@@ -568,7 +568,7 @@ def _nothing(found: Ceiling, tried: str) -> str:
 
 
 def _rate(found: Ceiling, point: LoadPoint) -> str:
-    return format_value(point.rate, metric(found.metric).unit)
+    return format_value(point.rate, metric(found.metric).display_unit)
 
 
 def _limit(found: Ceiling) -> str:

@@ -123,8 +123,9 @@ def columns(factors: int, runs: int) -> tuple[int, ...]:
     generators = _GENERATORS.get(runs, {}).get(factors)
     if generators is None:
         raise UsageError(
-            f"{factors} factors of two levels have no regular fraction of {runs} treatments here",
-            advice=f"Known are 4, 8 … {MOST_RUNS} treatments for up to {MOST_FACTORS} factors.",
+            f"no regular fraction of {runs} treatments is available for {factors} factors of two"
+            " levels",
+            advice=f"Available: 4, 8 … {MOST_RUNS} treatments for up to {MOST_FACTORS} factors.",
         )
     return (*(1 << bit for bit in range(basic)), *generators)
 

@@ -239,8 +239,8 @@ def coordinates(
     Raises FormatError for a level that the study lacks."""
     for cell, (factor, labels) in itertools.product(cells, factors):
         if (label := dict(cell).get(factor.name)) not in labels:
-            what = f"a trial has a level {label!r} of {factor.name} that the study lacks"
-            raise FormatError(what, advice="Files of one study were mixed with those of another.")
+            what = f"a trial has level {label!r} of {factor.name}, which the study does not define"
+            raise FormatError(what, advice="The folder mixes files of two studies.")
     return tuple(
         tuple(labels.index(dict(cell)[factor.name]) for factor, labels in factors) for cell in cells
     )
@@ -336,9 +336,9 @@ def interaction_doubts(
             )
             told[found.workload, one, other, level] = Doubt(
                 "interaction",
-                f"{found.workload}: the average effect of {one}={level} hides opposite effects: "
-                f"{cells}",
-                f"choose {one} for each {other} by itself, as the interactions in the report say",
+                f"{found.workload}: the average effect of {one}={level} hides opposite effects:"
+                f" {cells}",
+                f"choose {one} for each level of {other}, from the interactions in the report",
             )
     return tuple(told.values())
 

@@ -283,7 +283,7 @@ def sentences(grids: Sequence[Grid]) -> Iterator[str]:
     for (down, across), count in axes.items():
         of = sum((grid.down, grid.across) == (down, across) for grid in grids)
         where = f"in {count:,} of {of:,} grids" if of > 1 else "there"
-        rest = ": their averages are left out here" if down in not_additive(grids) else ""
+        rest = ": averages omitted here" if down in not_additive(grids) else ""
         yield f"The effect of {down} depends on {across} {where}{rest}."
 
 
@@ -306,13 +306,13 @@ def additive(grid: Grid) -> str:
     found = grid.additivity
     test = {"Tukey": "Tukey's test for non-additivity", "interaction": "test of the interaction"}
     if not found.test or found.p is None:
-        return f"whether the effect of {grid.down} depends on {grid.across}: too few cells to tell"
+        return f"interaction of {grid.down} and {grid.across}: too few cells for a test"
     p = f"p = {found.p:.2g}" if found.p >= _TOLD else f"p < {_TOLD:g}"
     how = f"{test[found.test]}, {p}"
     if found.depends:
-        off = f"were it the same everywhere, some cell would be {_off(found.off)} off"
+        off = f"an additive model deviates by up to {_off(found.off)}"
         return f"{_depends(grid)}: {how}; {off}"
-    return f"no sign that the effect of {grid.down} depends on {grid.across}: {how}"
+    return f"no evidence that the effect of {grid.down} depends on {grid.across}: {how}"
 
 
 def named(grid: Grid, place: CellPlace) -> str:
@@ -373,7 +373,7 @@ def _several(tops: Sequence[Grid]) -> str:
     names = list(dict.fromkeys(grid.workload for grid in tops))
     of = f"{len(tops):,} workloads" if len(names) == len(tops) else f"{len(tops):,} metrics"
     ways = " or ".join(dict.fromkeys(f"{down} × {across}" for down, across in sorted(axes)[:2]))
-    return f"The best {ways} of each of {of} is named beside its grid."
+    return f"The best {ways} of each of {of} is given with its grid."
 
 
 def _short(

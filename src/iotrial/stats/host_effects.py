@@ -73,10 +73,10 @@ def host_doubts(results: Results) -> Iterator[Doubt]:
         effects = _effects(results, workload, data)
         yield Doubt(
             _CHECK,
-            f"{workload}: treatments do not compare alike on all hosts (F = {f:.1f}, p = {p:.1g}): "
+            f"{workload}: treatment effects differ between hosts (F = {f:.1f}, p = {p:.1g}): "
             f"{_winners(effects)}",
-            "what is said of all hosts is an average that may hold on none; find in what the hosts "
-            "differ (device, firmware, path, load of others), or decide for each by itself",
+            "the result over all hosts is an average that may be wrong for each host; find how"
+            " the hosts differ (device, firmware, path, other load), or decide per host",
         )
 
 
@@ -166,8 +166,8 @@ def _winners(effects: Sequence[HostEffect]) -> str:
         best, every = next(iter(by_best.items()))
         leads = sorted(each.lead for each in every)
         return (
-            f"{treatment_text(best)} is best on each, and leads the next by "
-            f"{format_change(leads[0])} to {format_change(leads[-1])}"
+            f"{treatment_text(best)} is best on each host, ahead of the next by"
+            f" {format_change(leads[0])} to {format_change(leads[-1])}"
         )
     ranked = sorted(by_best.items(), key=lambda pair: -len(pair[1]))
     said = [
@@ -181,7 +181,8 @@ def _winners(effects: Sequence[HostEffect]) -> str:
 def _unasked(workload: str) -> Doubt:
     return Doubt(
         _CHECK,
-        f"{workload}: no host has measured two blocks, so that nobody can tell whether treatments "
-        "compare alike on all hosts",
-        "the intervals hold for these hosts together; take twice as many blocks as hosts to ask",
+        f"{workload}: no host has measured two blocks: a host-by-treatment interaction cannot be"
+        " tested",
+        "the intervals hold for the average of these hosts; run at least two blocks per host to"
+        " test the interaction",
     )

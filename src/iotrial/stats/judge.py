@@ -167,7 +167,7 @@ def _taken_back(results: Results, findings: Sequence[Finding]) -> str:
         if f.primary and f.verdict not in {"cannot-tell", now.get(_key(f))}
     ]
     more = f" and {len(gone) - MOST} more" if len(gone) > MOST else ""
-    said = f"The study was extended, and no longer says what it said after {blocks} blocks of"
+    said = f"The study was extended; these verdicts after {blocks} blocks no longer hold:"
     return f"{said} {', '.join(gone[:MOST])}{more}." if gone else ""
 
 
@@ -407,12 +407,12 @@ def blocks_until(results: Results, log: float) -> int:
     known = [each for each in found if each is not None]
     if not found:
         raise UsageError(
-            "the noise of these results is not known", advice="Say how many: --more-blocks 5."
+            "the noise of these results is unknown", advice="Give a number: --more-blocks 5."
         )
     if len(known) < len(found) or max(known) >= LAST:
         raise UsageError(
-            f"such a difference takes more than {LAST:,} blocks at this noise",
-            advice="Ask for a larger one, or make trials longer or quieter.",
+            f"this difference needs more than {LAST:,} blocks at this noise",
+            advice="Give a larger difference, or reduce the noise (longer trials).",
         )
     return max(known)
 

@@ -317,8 +317,8 @@ def crowded(results: Results) -> Iterator[str]:
     for factor in results.study.factors:
         if len(factor.levels) > MOST and _numeric(factor):
             yield (
-                f"{factor.name}: its {len(factor.levels)} levels are more than {MOST}: the knee is"
-                " not looked for; narrow the range, or race."
+                f"{factor.name}: its {len(factor.levels)} levels are more than {MOST}: no knee"
+                " search; narrow the range, or use a race."
             )
 
 
@@ -542,7 +542,7 @@ def _won(case: StageFactor, best: str, able: Sequence[str], why: str) -> StageDe
     """``best``, or the first of those that are the same in every workload."""
     first = _ties(case, best, [label for label in able if label != case.baseline])[0]
     if first != best:
-        why = f"same as {best} within the margin, and the first of these; {best}: {why}"
+        why = f"same as {best} within the margin, and first in order; {best}: {why}"
     return _kept(case, first, why)
 
 
@@ -577,14 +577,14 @@ def _reason(case: StageFactor, ranked: Sequence[str]) -> str:
         for label in case.labels
         for _, judged in case.workloads
     ):
-        return "nothing is better in one workload without being worse in another, or in a guardrail"
+        return "no level is better in one workload without being worse in another or in a guardrail"
     if not verdicts:
-        return "nothing could be compared: no trials gave the number that decides"
+        return "no comparison: no trial has the primary metric"
     if verdicts <= {"same"}:
         return "all are the same within the margin: no reason to change"
     if "cannot-tell" in verdicts:
-        return "nothing was shown to be better; some levels cannot be told"
-    return "nothing was shown to be better"
+        return "no level was shown to be better; some are undecided"
+    return "no level was shown to be better"
 
 
 def _smallest_as_good(case: StageFactor) -> StageDecision:
@@ -610,7 +610,9 @@ def _smallest_as_good(case: StageFactor) -> StageDecision:
     left = [label for label in case.labels if label not in case.broken]
     fine = [n for n in left if not any(_beyond(judged, n) for _, judged in case.workloads)]
     stands = case.baseline if case.baseline in fine else (_ranked(case, fine or left) or left)[0]
-    return _kept(case, stands, "no level was shown to be as good as the best: more blocks would")
+    return _kept(
+        case, stands, "no level was shown to be as good as the best; more blocks are needed"
+    )
 
 
 def _order(case: StageFactor) -> tuple[str, ...]:

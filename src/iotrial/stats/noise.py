@@ -284,11 +284,11 @@ def arm_doubts(findings: tuple[Finding, ...], confidence: float) -> Iterator[Dou
             change = f"{finding.ratio - 1:+.2%}"
             yield Doubt(
                 "a-a-differs",
-                f"{finding.workload}: {finding.level} and {finding.baseline} are the same, and "
-                f"{finding.metric} comes out {finding.verdict} by {change}",
-                f"chance does so in {1 - confidence:.0%} of A/A studies: run it again; if it stays,"
-                " trials within a block are not alike (order, carry-over, a device that changes),"
-                " and no verdict on this machine is safe",
+                f"{finding.workload}: {finding.level} and {finding.baseline} are identical arms,"
+                f" but {finding.metric} is {finding.verdict} by {change}",
+                f"expected by chance in {1 - confidence:.0%} of A/A studies: repeat it; if the"
+                " difference persists, trials within a block are not comparable (order,"
+                " carry-over, a device that changes), and no verdict on this host is reliable",
             )
 
 

@@ -193,14 +193,14 @@ def _doubted(parted: _Split, level: float, study: Study) -> Doubt | None:
     if not up or not down:
         return None
     units = "sessions" if any(each.sessions > 1 for each in parted.effects) else "pairs"
-    how = f"each by too few {units} for a test of whether they differ beyond chance"
+    how = f"too few {units} in each for a significance test"
     if tested:
         p = heterogeneity(known)
         if p >= level:
             return None
         said = f"p = {p:.1g}" if p >= 1e-15 else "p < 1e-15"  # noqa: PLR2004 (a float tells no less)
         test = f"Welch's test of equal effects, {said}"
-        how = f"they differ beyond the scatter of their {units}: {test}"
+        how = f"the difference is significant given the scatter of their {units}: {test}"
     told = [pair.log for pair in parted.contrast.pairs if pair.side == ""]
     average = format_change(ratio_of(fmean(told)))
     contrast, table = parted.contrast, parted.table
@@ -210,7 +210,7 @@ def _doubted(parted: _Split, level: float, study: Study) -> Doubt | None:
         f"{table.workload}, {table.metric}: {contrast.factor}={contrast.level} against"
         f" {contrast.baseline} is {_groups_listed(up, where)}, but {_groups_listed(down, where)};"
         f" {average} is their average ({how})",
-        "Decide for each of them by itself: iotrial compare --where FACTOR=LEVEL",
+        "Decide for each level separately: iotrial compare --where FACTOR=LEVEL",
     )
 
 
@@ -362,7 +362,7 @@ def answer(
             (amounts if several and counts else names).append(line)
     told = [*names, *sentences(crossed), *amounts]
     if not told:
-        told = ["Nothing can be told from these runs."] if asked else _unvaried(results)
+        told = ["No comparison is possible with these runs."] if asked else _unvaried(results)
     runs = len(results.valid)
     cells = {(record.trial.workload, record.trial.treatment) for record in results.valid}
     of = len(set(sessions(results.valid).values()))
@@ -372,13 +372,13 @@ def answer(
     told.append(f"They are {runs:,} imported runs of {of_cells} in {in_all}.")
     if asked and not claimed and of > 1:
         told.append(
-            "Nothing is claimed: no level has sessions that differ beside its baseline's."
-            " Measure all of it again on other days, and import them together."
+            "No claim: no level has several sessions in common with its baseline. Measure all"
+            " treatments again on other days, and import all sessions together."
         )
     elif asked and not claimed:
         told.append(
-            "Nothing is claimed: what was measured in one session only says how that one came out."
-            " Measure all of it again on other days, and import them together."
+            "No claim: one session gives no estimate of the variation between sessions. Measure"
+            " all treatments again on other days, and import all sessions together."
         )
     return " ".join(told)
 
@@ -395,7 +395,7 @@ def _unvaried(results: Results) -> list[str]:
             ends = f" ({low} … {high} in {len(cell.logs)} runs)" if len(cell.logs) > 1 else ""
             said.append(f"{table.workload} {table.metric} {middle}{ends}")
     more = f" and {len(said) - _TOLD} more" if len(said) > _TOLD else ""
-    return ["Nothing was varied.", *([f"{', '.join(said[:_TOLD])}{more}."] if said else [])]
+    return ["No factor was varied.", *([f"{', '.join(said[:_TOLD])}{more}."] if said else [])]
 
 
 def _factors(
@@ -475,15 +475,15 @@ def _widest(asked: Sequence[Finding]) -> list[Finding]:
 def _method(results: Results, claims: int, of: int) -> str:
     many = f"; from {MANY + 1} a percentile bootstrap ({RESAMPLES:,} resamples)" * (of > MANY)
     how = (
-        f"each of {of:,} sessions gives one, with Student's t over them{many}; {claims} claims"
-        f" together at {results.study.decide.confidence:.3g} (Bonferroni)"
+        f"one per session, {of:,} sessions, Student's t{many}; {claims} simultaneous claims at"
+        f" {results.study.decide.confidence:.3g} (Bonferroni)"
         if of > 1
-        else "all of them in one session, which gives a ratio without an interval (n: its pairs)"
+        else "one session only: a ratio without an interval (n: its pairs)"
     )
     return (
-        f"Paired cells: ratios of cells alike but for one factor, averaged on the log scale; {how}."
-        " The runs were neither randomised nor blocked: whatever changed between them counts as"
-        " an effect."
+        "Paired cells: ratios of cells that differ in one factor only, averaged on the log"
+        f" scale; {how}. The runs were neither randomised nor blocked: any change between them"
+        " is confounded with the effect."
     )
 
 
@@ -505,13 +505,13 @@ def alone(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt]:
         yield Doubt(
             "alone",
             f"{_runs(left, results)}: a workload is only named by its job ({named})",
-            f"Import again, with what each run was: {_label(results, strangers)}",
+            f"Import again, and label each run: {_label(results, strangers)}",
         )
     elif used and left:
         yield Doubt(
             "alone",
-            f"{_runs(left, results)}: no other run is alike but for one factor",
-            "Say what the runs are: --label, or --map.",
+            f"{_runs(left, results)}: no other run differs in one factor only",
+            "Label the runs: --label, or --map.",
         )
 
 
@@ -519,7 +519,7 @@ def _runs(left: Sequence[TrialRecord], results: Results) -> str:
     names = [r.source.partition("/")[2] or r.trial.folder for r in left]
     more = ", …" if len(names) > _SHOWN else ""
     listed = ", ".join(names[:_SHOWN])
-    return f"{len(left)} of {len(results.valid)} runs are compared with nothing ({listed}{more})"
+    return f"{len(left)} of {len(results.valid)} runs are in no comparison ({listed}{more})"
 
 
 def _by_job(records: Sequence[TrialRecord]) -> list[str]:

@@ -91,7 +91,9 @@ def blocks_needed(  # noqa: PLR0913, PLR0917  a power calculation has six terms
     None where no number of blocks up to 100,000 does.  Raises UsageError.
     """
     if not effect > 0:
-        raise UsageError(f"an effect of {effect} cannot be resolved", advice="ask for one above 0")
+        raise UsageError(
+            f"an effect of {effect} cannot be resolved", advice="give an effect above 0"
+        )
 
     def enough(blocks: int) -> bool:
         return resolvable(noise_sd, blocks, cells, comparisons, confidence, power) <= effect
@@ -139,7 +141,7 @@ def _reach(critical: float, df: int) -> float:
 
 def _check(noise_sd: float, confidence: float, power: float) -> None:
     if not (noise_sd >= 0 and math.isfinite(noise_sd)):
-        raise UsageError(f"a noise of {noise_sd} is no standard deviation", advice="0.05 is 5 %")
+        raise UsageError(f"{noise_sd} is not a standard deviation", advice="0.05 is 5 %")
     if not 0 < confidence < 1:
         raise UsageError(f"a confidence of {confidence} is not between 0 and 1")
     if not 1 - confidence < power < 1:

@@ -169,14 +169,13 @@ def price(told: RaceResult) -> str:
         return words
     more = told.ahead
     words += (
-        f" To decide what is open takes about {more.blocks} more blocks at the noise seen so far: "
-        f"{more.trials} trials, {format_wait(more.seconds)}."
+        f" The undecided treatments need about {more.blocks} more blocks at the observed noise:"
+        f" {more.trials} trials, {format_wait(more.seconds)}."
     )
     if more.allowed < more.blocks:
         left = f"only {more.allowed} more" if more.allowed else "no more"
         words += (
-            f" The study allows {left}: extend it, or a new one needs more [design] blocks or "
-            "budget."
+            f" The study allows {left}: extend it, or raise [design] blocks or budget in a new one."
         )
     return words.strip()
 
@@ -222,7 +221,7 @@ def told(results: Results, races: tuple[WorkloadRace, ...]) -> Comparison:
     return Comparison(
         study.question,
         findings,
-        words or "No race: nothing is varied.",
+        words or "No race: the study varies no factor.",
         _method(results, races),
         tuple((one.workload, one.half) for one in stories if one.half is not None),
         races=stories,
@@ -320,15 +319,17 @@ def _words(each: WorkloadRace, margin: float, seconds: float) -> str:
     if same:
         parts.append(f"Same within {percent(margin)}: {_listed(each, same)}.")
     if still:
-        parts.append(f"Open: {_listed(each, still)}.")
+        parts.append(f"Undecided: {_listed(each, still)}.")
     if untried:
         parts.append(f"Not measured yet: {len(untried)} of {len(each.cells)} treatments.")
     for number, names in enumerate(each.broken):
         if names:
-            parts.append(f"Out for a broken guardrail: {each.label(number)} ({', '.join(names)}).")
+            parts.append(
+                f"Excluded for a broken guardrail: {each.label(number)} ({', '.join(names)})."
+            )
     if lost:
         silent = ", ".join(map(each.label, lost))
-        parts.append(f"Out, without a valid trial time after time: {silent}.")
+        parts.append(f"Excluded, repeatedly without a valid trial: {silent}.")
     return " ".join(parts)
 
 
@@ -343,10 +344,12 @@ def _listed(each: WorkloadRace, numbers: list[int]) -> str:
 def _lead(each: WorkloadRace, kept: str, same: list[int], lost: list[int], margin: float) -> str:
     race = each.race
     if not race.decided:
-        return f"cannot tell yet which is best; {kept} leads"
+        return f"best treatment not decided yet; {kept} leads"
     if race.kept in lost:
-        return "cannot tell which is best: none of those left could be measured any more"
-    return _decided(each, kept, same, margin) + (", of what could be measured" if lost else "")
+        return "best treatment not decided: no remaining treatment could be measured"
+    return _decided(each, kept, same, margin) + (
+        ", among the treatments with valid trials" if lost else ""
+    )
 
 
 def _decided(each: WorkloadRace, kept: str, same: list[int], margin: float) -> str:
@@ -357,7 +360,10 @@ def _decided(each: WorkloadRace, kept: str, same: list[int], margin: float) -> s
         known = _named(each, race.favourite)
         return f"no reason to change {known}: the same as {kept} within {percent(margin)}"
     if same:
-        return f"{kept} will do, as will what is the same"
+        return (
+            f"no difference that matters (±{percent(margin)}) between {kept} and the"
+            " treatments found the same"
+        )
     if race.favourite is None:
         return f"{kept} is best"
     return f"change {_named(each, race.favourite)} to {kept}, it is best"
@@ -387,18 +393,19 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
     ]
     if before := study.design.extended:
         parts.append(
-            f"Extended after {', '.join(map(str, before))} blocks, when the results had been seen: "
-            "that changes nothing, for all looks were reckoned with from the beginning."
+            f"Extended after {', '.join(map(str, before))} blocks, with the results known: the"
+            " error rate is unchanged, because the intervals hold at every look."
         )
     parts += left_out_of_race(results)
     if prior := study.design.prior:
         parts.append(
-            f"Earlier results ({prior.folder}) said what was measured first; they enter no number."
+            f"Earlier results ({prior.folder}) set the order of measurement; they enter no"
+            " estimate."
         )
     parts += [
-        f"{each.workload}: {each.race.blocks} blocks, {each.race.trials} trials of "
-        f"{each.race.blocks * len(each.cells)} that a fixed design takes, "
-        f"noise of one trial {format_noise(each.race.sd)}."
+        f"{each.workload}: {each.race.blocks} blocks, {each.race.trials} trials (a fixed design:"
+        f" {each.race.blocks * len(each.cells)}), noise of one trial"
+        f" {format_noise(each.race.sd)}."
         for each in races
         if each.race.looks
     ]
@@ -406,9 +413,9 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
 
 
 _HOW = (
-    "After every block what is proven worse than the best is dropped (studentized range, closed), "
-    "what is the same as the kept one within the margin rests, and the race ends when nothing is "
-    "open. Effects are ratios of geometric means from log response = block + treatment, the noise "
-    "pooled over treatments; intervals are two-sided and simultaneous (Dunnett), and that of a "
-    "dropped one ends at the kept one."
+    "After every block each treatment shown to be worse than the best is dropped (studentized"
+    " range, closed), each treatment shown to be equivalent to the kept one rests, and the race"
+    " ends when no treatment is undecided. Effects are ratios of geometric means from log"
+    " response = block + treatment, the noise pooled over treatments; intervals are two-sided"
+    " and simultaneous (Dunnett); the interval of a dropped treatment ends at the kept one."
 )

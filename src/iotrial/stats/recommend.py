@@ -42,16 +42,16 @@ def left_out(results: Results) -> Iterator[str]:
                 f" {effects.MOST:,}: none is estimated."
             )
         if why := _too_much(data.cells, own):
-            yield f"{workload}: what explains the variation is not told (ANOVA): {why}."
+            yield f"{workload}: no analysis of variance (ANOVA): {why}."
 
 
 def left_out_of_race(results: Results) -> Iterator[str]:
     """A sentence, where several factors race together: what one might look for, and why not."""
     if sum(len(factor.levels) > 1 for factor in results.study.factors) > 1:
         yield (
-            "A race compares whole treatments: main effects, interactions, shares of the variation"
-            " (ANOVA) and knees are not estimated, for what was dropped early was measured too"
-            " seldom; a full design tells them."
+            "A race compares whole treatments: main effects, interactions, shares of the"
+            " variation (ANOVA) and knees are not estimated, because treatments dropped early"
+            " have too few trials; a full design estimates them."
         )
 
 
@@ -105,9 +105,7 @@ def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str
             f"alone, with a margin of ±{percent(study.decide.margin)}."
         )
     if study.decide.guardrails:
-        parts.append(
-            f"Guardrails: {percent(study.decide.confidence)} intervals, each by itself (t)."
-        )
+        parts.append(f"Guardrails: individual {percent(study.decide.confidence)} intervals (t).")
     parts += left_out(results)
     return " ".join(parts)
 
@@ -120,9 +118,9 @@ _TRIED = {
 }
 _AVERAGED = {
     "full": " Each factor's effect is averaged over the levels of the others.",
-    "fraction": " Each factor's effect is averaged over the levels of the others, and rests on the"
-    " interactions that the fraction gives up being small.",
-    "one-at-a-time": " Each factor's effect is seen with the others at their baseline only.",
+    "fraction": " Each factor's effect is averaged over the levels of the others, assuming that"
+    " the interactions aliased by the fraction are negligible.",
+    "one-at-a-time": " Each factor's effect is estimated with the others at their baseline only.",
 }
 
 
@@ -130,20 +128,23 @@ def _design(results: Results) -> str:
     blocks = results.study.design.blocks
     text = (
         f"{_TRIED[results.study.design.kind]}: n = {blocks} {_plural(blocks, 'block')} planned, "
-        f"{len(results.valid)} valid of {len(results.records)} trials done. "
+        f"{len(results.valid)} valid of {len(results.records)} trials executed. "
         "Effects are ratios of geometric means to the baseline level, from the linear model "
         "log response = block + treatment of each workload."
     )
     if len(results.study.factors) > 1:
         text += _AVERAGED.get(results.study.design.kind, "")
     if results.study.design.stop == "decided":
-        text += " Looked at after every block: the intervals hold at all looks together."
+        text += (
+            " Sequential, with a look after every block: the intervals hold simultaneously at all"
+            " looks."
+        )
     text += _extended(results)
     hard = [factor.name for factor in results.study.factors if factor.hard]
     if hard:
         text += (
-            f" {', '.join(hard)} changes least often: whole plots, judged against the spread "
-            "between whole plots of a block."
+            f" {', '.join(hard)}: whole-plot factor, judged against the variation between whole"
+            " plots of a block."
         )
     return text
 
@@ -152,15 +153,15 @@ def _extended(results: Results) -> str:
     """What it means for the intervals that the study was extended."""
     if not (before := results.study.design.extended):
         return ""
-    said = f" Extended after {_and(before)} blocks, when the results had been seen"
+    said = f" Extended after {_and(before)} blocks, with the results known"
     if results.study.design.stop == "decided":
-        return f"{said}: that changes nothing, for all looks were reckoned with from the beginning."
+        return f"{said}: the error rate is unchanged, because the intervals hold at every look."
     return (
-        f"{said}. One look had been planned, and going on after it is a second: from then on the "
-        "intervals hold at all looks together (error spending, Lan and DeMets), are wider than "
-        f"those of one look, and take the place of what was said after {before[0]} blocks. Taken "
-        "together with that first report the error may be somewhat more than "
-        f"{percent(1 - results.study.decide.confidence)} (docs/deciding.md has numbers)."
+        f"{said}. One look was planned and the extension adds a second: from then on the"
+        " intervals hold simultaneously at all looks (error spending, Lan and DeMets), are"
+        f" wider than single-look intervals, and replace the results after {before[0]} blocks."
+        " Together with that first report the error rate may slightly exceed"
+        f" {percent(1 - results.study.decide.confidence)} (docs/deciding.md has numbers)."
     )
 
 
@@ -173,7 +174,7 @@ def _workload(terms: IntervalBasis) -> str:
     n, trials = len(terms.layout.incidence), len(terms.layout.cell)
     text = f"{terms.workload}: n = {n} {_plural(n, 'block')}, {trials} trials"
     if terms.unusable:
-        text += f", {terms.unusable} set aside (no positive value)"
+        text += f", {terms.unusable} excluded (no positive value)"
     if not terms.critical:
         return f"{text}, 0 residual df, so no interval."
     noise = format_noise(float(terms.fit.sd))
@@ -221,10 +222,10 @@ def _factor(case: RecommendationBasis, factor: Factor) -> str:
         return f"No claim possible for {factor.name}: {_nothing(case, factor)}."
     if all(f.low is None for f in own):
         n = max(f.n for f in own)
-        blocks = "block leaves" if n == 1 else "blocks, so incomplete, leave"
+        blocks = "block gives" if n == 1 else "incomplete blocks give"
         return (
-            f"No claim possible for {factor.name}: n = {n}, and {n} {blocks} no measure of "
-            f"noise. Run at least 2 blocks, better 5.{lost}"
+            f"No claim possible for {factor.name}: n = {n}, and {n} {blocks} no estimate of the"
+            f" noise. Run at least 2 blocks, better 5.{lost}"
         )
     sentences = [
         _lead(case, factor, own) + _claims(case, own),
@@ -261,10 +262,20 @@ def _undecided(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]
     base = _named(factor, case.baselines[factor.name])
     verdicts = {f.verdict for f in own}
     if verdicts == {"same"} and not any(name == factor.name for _, name, _ in case.missing):
-        return f"Any {factor.name} will do"
+        margin = percent(case.study.decide.margin)
+        return f"No difference that matters (±{margin}) between {base} and {_others(factor, own)}"
     if verdicts == {"cannot-tell"}:
-        return f"Cannot tell: no {factor.name} was shown to differ from {base}"
+        return f"Cannot tell: no level of {factor.name} was shown to differ from {base}"
     return f"No reason to change {base}"
+
+
+def _others(factor: Factor, own: Sequence[Finding]) -> str:
+    """``net=tuned``; of several levels ``each of bfq, kyber``."""
+    levels = list(dict.fromkeys(f.level for f in own))
+    if len(levels) == 1:
+        return _named(factor, levels[0])
+    more = f" and {len(levels) - MOST} more" if len(levels) > MOST else ""
+    return f"each of {', '.join(levels[:MOST])}{more}"
 
 
 def _choice(own: Sequence[Finding], good: Sequence[str]) -> str:
@@ -333,8 +344,8 @@ def _untold(case: RecommendationBasis, own: Sequence[Finding]) -> str:
         for workload in _unique(f.workload for f in own if f.verdict == "cannot-tell")
         if workload in case.resolvable
     )
-    said = f"Cannot tell for {named}; these trials could tell differences from {limits} up."
-    return f"{said} {_needed(own)}".rstrip()
+    limits = f"; smallest detectable difference {limits}" if limits else ""
+    return f"Undecided: {named}{limits}. {_needed(own)}".rstrip()
 
 
 def _needed(own: Sequence[Finding]) -> str:
@@ -343,16 +354,16 @@ def _needed(own: Sequence[Finding]) -> str:
     near = [each for each in asked if each.blocks is not None]
     far = len(asked) - len(near)
     if not near:
-        return f"To tell {_it(far)} would take more than {LAST:,} blocks." if far else ""
+        return f"{_verdicts(far)} more than {LAST:,} blocks." if far else ""
     most = max(near, key=lambda each: each.blocks or 0)
     cost = f"{most.blocks:,} blocks in all, about {format_wait(most.seconds or 0)} more"
     if far:
-        return f"To tell {len(near)} of them would take {cost}; {far} more than {LAST:,} blocks."
-    return f"To tell {_it(len(near))} would take {cost}."
+        return f"{_verdicts(len(near))} {cost}; {far} more than {LAST:,} blocks."
+    return f"{_verdicts(len(near))} {cost}."
 
 
-def _it(count: int) -> str:
-    return "it" if count == 1 else "them all"
+def _verdicts(count: int) -> str:
+    return "A verdict needs" if count == 1 else f"Verdicts on {count} comparisons need"
 
 
 def _guarded(case: RecommendationBasis, factor: Factor) -> str:
@@ -368,7 +379,7 @@ def _guarded(case: RecommendationBasis, factor: Factor) -> str:
     told = [f"Guardrail broken: {', '.join(said)}{_more(broken)}."] if broken else []
     if unsure:
         names = _unique(f"{f.workload} {f.level} ({f.metric})" for f in unsure[:MOST])
-        told.append(f"Guardrail not settled: {', '.join(names)}{_more(unsure)}.")
+        told.append(f"Guardrail undecided: {', '.join(names)}{_more(unsure)}.")
     return " ".join(told)
 
 

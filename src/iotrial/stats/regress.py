@@ -121,15 +121,15 @@ def regress(
 def _method(first: Results, findings: Sequence[Finding], between: float, *, paired: bool) -> str:
     alone = ""
     if any(each.low is None for each in findings):
-        alone = " Without others of its side, or a spread, a session gives no interval."
+        alone = " A single session without a given variation has no interval."
     how = "sessions as units, Student's t with their variance pooled"
     if paired:
-        how = "measured in turn, Student's t of the differences"
+        how = "measured in alternation, Student's t of the differences"
     elif between:
-        how = f"sessions as units, which are taken to vary by {between:.3g} (standard deviation)"
+        how = f"sessions as units, with a given standard deviation of {between:.3g}"
     decide = first.study.decide
     return (
-        f"{len(findings)} treatments that both have; {how}; together at"
+        f"{len(findings)} common treatments; {how}; simultaneous confidence"
         f" {decide.confidence:.3g} (Šidák); margin {decide.margin:.3g}.{alone}"
     )
 
@@ -261,24 +261,24 @@ def _welch(a: Floats, b: Floats, confidence: float) -> float | None:
 
 def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, several: bool) -> str:
     if not findings:
-        return f"{former} and {latter} share no workload and treatment: nothing can be compared."
+        return f"{former} and {latter} share no workload and treatment: no comparison is possible."
     worse = [f for f in findings if f.verdict == "worse"]
     if worse:
         return f"Yes: {latter} is worse for {', '.join(map(_named, worse))}, against {former}."
     if all(f.low is None for f in findings) and not several:
         widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
         return (
-            f"Nothing is claimed: there is one session of each, {former} and {latter}. Nobody knows"
-            " how far sessions are apart: name more of them (--before, --after), say it"
-            " (--between), or measure both again in turn (--paired). The largest change is"
-            f" {_named(widest)}."
+            f"No claim: one session of each, {former} and {latter}, gives no estimate of the"
+            " variation between sessions. Add sessions (--before, --after), give that variation"
+            " (--between), or measure both again in alternation (--paired). The largest change"
+            f" is {_named(widest)}."
         )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
-        rest = "; the others are no worse" if unclear < len(findings) else ""
+        rest = "; the others are not worse" if unclear < len(findings) else ""
         many = f"{unclear} of {len(findings)} comparisons of {latter} with {former}"
         return f"Cannot tell for {many}{rest}."
-    return f"No: nothing in {latter} is worse than in {former}."
+    return f"No: no comparison in {latter} is worse than in {former}."
 
 
 def called(former: Results, latter: Results) -> tuple[str, str]:
@@ -294,7 +294,7 @@ def _named(finding: Finding) -> str:
 
 
 def _left_out(workloads: Mapping[str, str]) -> list[str]:
-    return [f"{name} is left out: not the same load ({why})." for name, why in workloads.items()]
+    return [f"{name} is excluded: different load ({why})." for name, why in workloads.items()]
 
 
 # -- what else differs ----------------------------------------------------------------------------
@@ -426,8 +426,9 @@ def _keys(value: object, name: str) -> Iterator[tuple[str, object]]:
 def _doubt(host: str, said: list[str], names: tuple[str, str]) -> Doubt:
     return Doubt(
         "unlike",
-        f"{host}: what differs between {names[0]} and {names[1]}: {'; '.join(said)}",
-        "It is in every change that is seen between the two, and may be what you ask about.",
+        f"{host}: differences between {names[0]} and {names[1]}: {'; '.join(said)}",
+        "These differences are confounded with every change between the two, unless they are"
+        " the change under test.",
     )
 
 
@@ -439,7 +440,7 @@ def _options(own: Workload, other: Workload, *, whole: bool) -> Iterator[str]:
     for name in dict.fromkeys((*left, *right)):
         told = name in left and name in right
         if name not in _PLACES and (whole or told) and left.get(name) != right.get(name):
-            a, b = (each.get(name, "not said") for each in (left, right))
+            a, b = (each.get(name, "not given") for each in (left, right))
             yield f"{name} = {a} and {b}"
     for name in ("jobfile", "argv", "cache", "metrics"):
         if getattr(own, name) != getattr(other, name):

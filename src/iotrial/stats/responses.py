@@ -226,10 +226,10 @@ def noise(results: Results) -> tuple[ResponseNoise, ...]:
 
 def nothing_varied(results: Results) -> str:
     """The recommendation of a study without factors: there is none, only what was measured."""
-    sentences = ["Nothing was varied, so there is nothing to recommend."]
+    sentences = ["No factor was varied: no recommendation."]
     for part in summaries(results):
         spread = f", sd {format_noise(part.sd)}" if part.n > 1 else ""
-        value = format_value(part.mean, results.study.metrics.unit(part.metric))
+        value = format_value(part.mean, results.study.metrics.display_unit(part.metric))
         sentences.append(f"{part.workload}: {part.metric} {value} (n = {part.n}{spread}).")
     return " ".join(sentences)
 
@@ -308,17 +308,17 @@ def _doubts(workload: str, steps: Floats, level: float) -> Iterator[Doubt]:
             "trend",
             f"{workload}: results drifted by about {change} from the first trial to the last "
             f"(Spearman's rho {rho:.2f}, p = {p:.1g}, n = {len(steps)})",
-            "blocks cancel a slow drift between treatments, so the ratios hold; find what changes "
-            "(cache, temperature, a device not preconditioned) before believing absolute values",
+            "blocking removes a slow drift from the ratios, which stay valid; find the cause"
+            " (cache, temperature, a device not preconditioned) before using absolute values",
         )
         return
     lag, p = autocorrelation(steps)
     if p < level:
-        how = "are alike" if lag > 0 else "alternate"
+        how = "are correlated" if lag > 0 else "alternate"
         yield Doubt(
             "autocorrelation",
             f"{workload}: neighbouring trials {how} beyond chance (lag-1 autocorrelation "
             f"{lag:.2f}, p = {p:.1g}, n = {len(steps)})",
-            "something outside the study comes and goes; run more blocks, settle longer, or look "
-            "for other load on the device",
+            "a disturbance outside the study varies over time; run more blocks, settle longer,"
+            " or look for other load on the device",
         )

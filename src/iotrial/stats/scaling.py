@@ -147,7 +147,7 @@ def why(
         return ()
     found = [*_at_limit(now)]
     if not found:
-        found.append(ScalingObservation("nothing", "nothing we sample was at its limit"))
+        found.append(ScalingObservation("nothing", "no sampled resource was at its limit"))
         found += _slower(now, before)
     return (*found, *uneven(now))
 
@@ -181,7 +181,7 @@ def _most(
     """The one that stands out most, and how many are like it."""
     if found:
         most = max(found, key=value)
-        more = f" ({len(found)} of {of} such at their limit)" if len(found) > 1 else ""
+        more = f" ({len(found)} of {of} at their limit)" if len(found) > 1 else ""
         yield ScalingObservation(what, words(most) + more, most.host, most.name, value(most))
 
 
@@ -199,7 +199,7 @@ def _cpu(each: ResourceUsage) -> str:
 
 
 def _stolen(each: ResourceUsage) -> str:
-    return f"a hypervisor kept {each.stolen:.0%} of the CPU time of {each.host}"
+    return f"the hypervisor withheld {each.stolen:.0%} of the CPU time of {each.host} (steal)"
 
 
 def _core(each: ResourceUsage) -> str:
@@ -208,7 +208,7 @@ def _core(each: ResourceUsage) -> str:
 
 
 def _link(each: ResourceUsage) -> str:
-    return f"{each.name} of {each.host} carried {_share(each):.0%} of what its link can"
+    return f"{each.name} of {each.host} used {_share(each):.0%} of its link bandwidth"
 
 
 def _queue(each: ResourceUsage) -> str:
@@ -245,9 +245,9 @@ def _slower(
         was = known[_key(each)].latency
         yield ScalingObservation(
             "slower",
-            f"an I/O of {each.name} on {each.host} took {format_seconds(each.latency)}, at the"
-            f" baseline {format_seconds(was)}: what it waits for lies below what we sample (the"
-            " device, an array, the way to it)",
+            f"I/O latency of {each.name} on {each.host} was {format_seconds(each.latency)}, at"
+            f" the baseline {format_seconds(was)}: the bottleneck is below the sampled layers"
+            " (the device, an array, the path to it)",
             each.host,
             each.name,
             most,
@@ -322,5 +322,5 @@ def _did(shares: Mapping[str, float], words: str) -> Iterator[ScalingObservation
     most = apart(shares)
     if most and sum(shares.values()) / len(shares) >= LEAST:
         name, ratio = most
-        said = f"{name} did {ratio:.0%} of what the {len(shares)} {words} did on average"
+        said = f"{name} reached {ratio:.0%} of the mean of the {len(shares)} {words}"
         yield ScalingObservation("uneven", said, name.partition("/")[0], name, ratio)

@@ -86,7 +86,7 @@ class Bonnie:
                 known = ", ".join(_LETTERS)
                 found.append((name, f"bonnie++ has no option {name!r} here; there are {known}"))
             elif letter in seen:
-                found.append((name, f"it is {seen[letter]}, which is there already: keep one"))
+                found.append((name, f"it is {seen[letter]}, which is already given: keep one"))
             else:
                 found.extend((name, what) for what in _problem(letter, value, facts))
             seen[letter] = name
@@ -228,7 +228,7 @@ def _size(value: OptionValue, facts: Mapping[str, float]) -> tuple[int, str]:
     """Bytes, whole MiB, and the chunk size as bonnie++ spells it (``:16k``)."""
     text, colon, chunk = str(value).partition(":")
     if isinstance(value, bool) or (colon and not re.fullmatch(r"\d{1,7}k?", chunk)):
-        raise UsageError(f"{str(value)[:40]!r} is no size such as 64M, 2G:16k or 2*memory")
+        raise UsageError(f"{str(value)[:40]!r} is not a size such as 64M, 2G:16k or 2*memory")
     plain = re.fullmatch(r"(\d{1,9})([mMgG]?)", text)
     if plain:
         size = int(plain[1]) * _MIB * (1024 if plain[2] in ("g", "G") else 1)

@@ -42,7 +42,7 @@ _RELATIVE = re.compile(r"\A(?:\.{1,2}/)+(?=dev/)")
 _STEP = re.compile(r'\["([^"]*)"\]|\[(\d{1,9})\]|\.?([^.\[\]"]+)')
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 _FILE = re.compile(r"[A-Za-z0-9_][\w.-]*")
-_AGAIN = "look at what it printed, beside this; then mend pattern, json or file of the metric"
+_AGAIN = "check what it printed, beside this; then fix pattern, json or file of the metric"
 
 
 class CommandTool:
@@ -129,9 +129,9 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
     if workload.jobfile:
         yield "jobfile", "a command has none: name the file in argv"
     if not workload.argv:
-        yield "argv", 'say the command, such as argv = ["mytest", "{target}"]'
+        yield "argv", 'set the command, for example argv = ["mytest", "{target}"]'
     if not workload.metrics:
-        yield "metrics", 'say at least one, such as score = { pattern = "score: ([0-9.]+)" }'
+        yield "metrics", ('set at least one, for example score = { pattern = "score: ([0-9.]+)" }')
     if any("\0" in word for word in workload.argv):
         yield "argv", "a NUL byte cannot be passed to a program"
     said = {name for word in workload.argv for name in _PLACEHOLDER.findall(word)}
@@ -141,7 +141,7 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
         elif name == "reads_only" and not isinstance(value, bool):
             yield name, "it is true or false"
         elif name == "seconds" and _no_time(value):
-            yield name, f'{value!r} is no duration such as "10m"'
+            yield name, f'{value!r} is not a duration such as "10m"'
         elif name not in _OWN and name not in said:
             yield name, f"argv has no {{{name}}}: put it where the value belongs"
 
@@ -161,11 +161,11 @@ def _wrong(each: CustomMetric) -> Iterator[tuple[str, str]]:
     if bool(each.pattern) == bool(each.json):
         yield place, "it needs a pattern, or json, and not both"
     if not _FILE.fullmatch(each.source):
-        yield place, f"file {each.source!r} is no name of a file in the trial's folder"
+        yield place, f"file {each.source!r} is not a name of a file in the trial's folder"
     if each.pattern and (problem := _bad_pattern(each.pattern)):
         yield place, problem
     if each.json and not re.fullmatch(f"(?:{_STEP.pattern})+", each.json):
-        yield place, f"json {each.json!r} is no path such as jobs[0].read.bw"
+        yield place, f"json {each.json!r} is not a path such as jobs[0].read.bw"
     if each.json and each.take != "only":
         yield place, "a path leads to one number: take is for patterns"
     for problem in _unlike(each):
@@ -192,7 +192,7 @@ def _bad_pattern(pattern: str) -> str:
     try:
         groups = re.compile(pattern).groups
     except (re.error, OverflowError, RecursionError) as error:
-        return f"pattern {pattern!r} is no regular expression: {error}"
+        return f"pattern {pattern!r} is not a regular expression: {error}"
     return "" if groups == 1 else f"pattern {pattern!r} has {groups} groups; one is the number"
 
 
@@ -224,13 +224,13 @@ def _number(text: str, wanted: CustomMetric, unit: str, place: str) -> float:
     try:
         number = parse_number(text, ".")
         if number is None or not math.isfinite(number.value) or number.censored:
-            raise ValueError("is no number")  # noqa: TRY301 (one place tells them all)
+            raise ValueError("is not a number")  # noqa: TRY301 (one place tells them all)
         scale, base = parse_unit(number.unit or wanted.unit)
     except ValueError as error:
         raise FormatError(f"{place}: {text[:40]!r} {error}", advice=_AGAIN) from None
     if base != unit:
         what = f"{place}: {text[:40]!r} is in {number.unit or 'no unit'}; it is to be in {unit}"
-        advice = 'say its unit, such as unit = "MiB/s"'
+        advice = 'set its unit, for example unit = "MiB/s"'
         raise FormatError(what, advice=advice)
     if not math.isfinite(number.value * scale):
         raise FormatError(f"{place}: {text[:40]!r} is beyond any number", advice=_AGAIN)

@@ -83,7 +83,7 @@ class Dd:
         if size:
             words.append(f"count={_blocks(size, block, aimed)}")
         elif writes:
-            advice = 'say how much to write, such as size = "1GiB"'
+            advice = 'set how much to write, for example size = "1GiB"'
             raise UsageError(f"dd needs a size to write to {aimed.path}", advice=advice)
         offsets = {"skip": _size(workload, "skip", "0"), "seek": _behind(workload, size, aimed)}
         words += [f"{name}={offset // block}" for name, offset in offsets.items() if offset]

@@ -73,7 +73,7 @@ class Elbencho(ParallelTool):
 
     def together(self, said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
         if not any(name in said for name in _PHASES):
-            yield "write", f"say what to do: one or more of {', '.join(_PHASES)} = true"
+            yield "write", f"set what to do: one or more of {', '.join(_PHASES)} = true"
         if "rwmixpct" in said and "write" not in said:
             yield "rwmixpct", "it turns a share of the writes into reads: say write = true"
         if "infloop" in said and "timelimit" not in said:
@@ -94,7 +94,7 @@ class Elbencho(ParallelTool):
         words = dict(said)
         if "size" not in words and aimed.kind != "device" and words.keys() & {"write", "read"}:
             if aimed.kind == "directory" or not aimed.size:
-                advice = 'say how large each file is, such as size = "1g"'
+                advice = 'set how large each file is, for example size = "1g"'
                 raise UsageError(
                     f"elbencho needs a size of its files in {aimed.path}", advice=advice
                 )
@@ -102,7 +102,7 @@ class Elbencho(ParallelTool):
         if aimed.kind != "directory":
             for name in ("mkdirs", "deldirs", "dirs", "files", "delfiles", "stat"):
                 if name in words:
-                    advice = "aim it at a directory, or leave that out"
+                    advice = "aim it at a directory, or remove that"
                     raise UsageError(f"elbencho: {name} is for a directory", advice=advice)
         elif "write" in words and str(words.get("dirs", 1)).strip("0"):
             words["mkdirs"] = True  # one that exists is no error

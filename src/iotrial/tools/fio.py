@@ -263,7 +263,7 @@ def _sized(said: Mapping[str, str], aimed: ToolTarget) -> dict[str, str]:
         return {}
     if aimed.kind == "directory":
         if not aimed.size:
-            advice = 'say how much each job may use, such as size = "1g"'
+            advice = 'set how much each job may use, for example size = "1g"'
             raise UsageError(f"fio needs a size in directory {aimed.path}", advice=advice)
         return {"size": str(aimed.size // max(1, int(_bytes(said.get("numjobs", "1"), 1))))}
     return {"size": _after_offsets(said, aimed)} if aimed.size else {}
@@ -298,7 +298,7 @@ def _need_known_end(known: Sequence[JobSection], aimed: ToolTarget) -> None:
         sizes = [v for o in ("size", "filesize") for v in each.values(o) if "%" not in v]
         if shares and sizes:
             what = f"{each.name}: {sizes[-1]} bytes behind {shares[-1]} of {aimed.path}"
-            raise UsageError(f"{what} may be beyond its end", advice="say the size in %, too")
+            raise UsageError(f"{what} may be beyond its end", advice="set the size in %, too")
 
 
 def _defaults(said: Mapping[str, str]) -> dict[str, str]:

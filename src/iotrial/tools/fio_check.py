@@ -270,7 +270,7 @@ def _options(workload: Workload, facts: Mapping[str, float]) -> Iterator[Problem
         option = table.canonical(name)
         refusal = {**rules.REFUSED, **rules.REFUSED_IN_OPTIONS}.get(option, "")
         if option in seen:
-            yield name, f"it is {option}, which is there already: keep one of them"
+            yield name, f"it is {option}, which is already given: keep one of them"
         elif refusal and not _off(option, _plain(value)):
             yield name, refusal
         elif option not in table.kinds:
@@ -355,7 +355,7 @@ def _section(section: JobSection) -> Iterator[Problem]:
             for _, problem in (*_value(option, value, name), *_misread(option, value)):
                 yield "jobfile", f"[{section.name}] {name}: {problem}"
         if option in rules.NAMES_FILES and not filenames(value):
-            yield "jobfile", f"[{section.name}] {name}: it names nothing: leave it out"
+            yield "jobfile", f"[{section.name}] {name}: it names nothing: remove it"
         if "$" in value and option in {"filename", "directory", *rules.PATH_OPTIONS}:
             yield "jobfile", f"[{section.name}] {name}: write the path out, without $"
 
@@ -385,7 +385,7 @@ def _value(option: str, value: str, name: str) -> Iterator[Problem]:
             ),
         )
     if option == "mem" and ":" in value:
-        yield name, "fio would write its buffers over that file: leave it out"
+        yield name, "fio would write its buffers over that file: remove it"
     if option in rules.LOGS and "/" in value:
         yield name, "a log stays in the trial's folder: give a name without /"
     if option in rules.SECONDS:

@@ -166,7 +166,7 @@ REFUSED: Mapping[str, str] = {
     "fill_device": "it writes until no space is left: give a size or a runtime",
     "create_only": "it measures nothing; iotrial lays out files itself",
     "allow_mounted_write": "iotrial never writes to a mounted device: make a file the target",
-    "profile": "a profile replaces the options, so nobody can tell what it writes to",
+    "profile": "a profile replaces the options, so it is not possible to tell what it writes to",
     "read_iolog": "a replayed log says itself what is written to: iotrial cannot check it",
     "verify_only": "it measures nothing",
 }

@@ -115,7 +115,7 @@ def version_problem(here: str, there: str) -> str:
     """
     if here.strip() == there.strip():
         return ""
-    return f"it has {there.strip()}, and this machine has {here.strip()}: they do not talk"
+    return f"it has {there.strip()}, but this host has {here.strip()}: they are not compatible"
 
 
 def failure(folder: Path, output: str) -> str:

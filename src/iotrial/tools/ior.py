@@ -69,7 +69,7 @@ class Ior(ParallelTool):
         if not transfer or not block:
             yield "transfer" if not transfer else "block", "it is 0"
         elif block % transfer:
-            yield "block", f"{block} bytes are no multiple of a transfer of {transfer}"
+            yield "block", f"{block} bytes are not a multiple of a transfer of {transfer}"
         if "direct" in said and said.get("a", "POSIX") != "POSIX":
             yield "direct", "it is for the API POSIX"
 

@@ -116,7 +116,7 @@ class Iozone:
     def check(self, workload: Workload, facts: Mapping[str, float]) -> list[tuple[str, str]]:
         found = []
         if workload.jobfile:
-            found.append(("jobfile", "IOzone has no job files: say its options"))
+            found.append(("jobfile", "IOzone has no job files: set its options"))
         for name, value in workload.options:
             if name not in _OPTIONS:
                 near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.5)
@@ -158,7 +158,7 @@ class Iozone:
             )
         size = said.size or _share(aimed, said)
         if size < said.record:
-            advice = 'say how large each file is, such as size = "1g"'
+            advice = 'set how large each file is, for example size = "1g"'
             raise UsageError(f"IOzone needs a size of its files in {aimed.path}", advice=advice)
         folder, name = _place(aimed)
         count = max(1, said.threads)
@@ -295,7 +295,7 @@ def _tests(workload: Workload, facts: Mapping[str, float]) -> tuple[str, ...]:  
             found.add(word)
         else:
             listed = ", ".join(f"{at} {name}" for at, name in enumerate(OPERATIONS))
-            raise UsageError(f"{word!r} is no operation; there are: {listed}")
+            raise UsageError(f"{word!r} is not an operation; there are: {listed}")
     return tuple(sorted(found, key=OPERATIONS.index))
 
 
@@ -332,7 +332,7 @@ def _phases(said: _Said, size: int) -> _Phases:
 
 def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
     if said.size and (said.size < said.record or said.size % said.record):
-        yield "size", f"it is no multiple of the record of {format_bytes(said.record)}"
+        yield "size", f"it is not a multiple of the record of {format_bytes(said.record)}"
     if workload.option("stand_in"):
         lacking = _missing_in_fio(said.operations)
         if lacking:
@@ -343,14 +343,14 @@ def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
         return
     alone = _ONLY_THREADS.intersection(said.operations)
     if alone and not said.threads:
-        what = f"{min(alone)} is of the throughput mode only: say threads = 1 or more"
+        what = f"{min(alone)} is of the throughput mode only: set threads = 1 or more"
         yield "operations", what
     if said.auto and said.threads:
-        yield "auto", "auto mode is one stream: leave out threads"
+        yield "auto", "auto mode is one stream: remove threads"
     if said.auto and workload.option("record"):
-        yield "auto", "auto mode takes every record size: leave out record"
+        yield "auto", "auto mode takes every record size: remove record"
     if workload.option("each", default=False) and not said.threads:
-        yield "each", "one stream has one process: say threads, or leave it out"
+        yield "each", "one stream has one process: set threads, or remove it"
 
 
 def _share(aimed: ToolTarget, said: _Said) -> int:
@@ -414,7 +414,7 @@ _PHASES = {
     "pwrite": ("pwrite",),
     "pread": ("pread",),
 }
-_AGAIN = "repeat the trial: fio did not end by itself"
+_AGAIN = "repeat the trial: fio did not terminate normally"
 
 
 @dataclass(frozen=True, slots=True)

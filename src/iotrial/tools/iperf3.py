@@ -78,7 +78,7 @@ class Iperf3:
         for option, problem in self.check(workload, facts):
             raise UsageError(f"workload {workload.name}: {option}: {problem}")
         if aimed.kind != "directory":
-            advice = 'aim it at the directory whose link it is, such as directory = "/mnt/nfs"'
+            advice = 'aim it at the directory whose link it is, for example directory = "/mnt/nfs"'
             raise UsageError(f"iperf3 measures a link and no {aimed.kind}", advice=advice)
         said = dict(workload.options)
         argv = ["iperf3", "--json", "--client", str(said["server"])]
@@ -129,7 +129,7 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
 
 def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
     if "server" not in said:
-        yield "server", "say which host runs iperf3 --server, by name or address"
+        yield "server", "name the host that runs iperf3 --server"
     if said.get("reverse") and said.get("bidir"):
         yield "bidir", "it goes both ways already: leave reverse out"
     if said.get("udp"):
@@ -137,7 +137,7 @@ def _together(said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
             if said.get(name):
                 yield name, "it is for TCP"
         if "bitrate" not in said:
-            yield "bitrate", "UDP would send 1 Mbit/s: say how much, 0 for as fast as it goes"
+            yield "bitrate", "UDP would send 1 Mbit/s: set how much, 0 for as fast as it goes"
 
 
 def _shape(name: str, value: OptionValue) -> Iterator[tuple[str, str]]:

@@ -36,7 +36,7 @@ _LIKELY_NAMES, _LIKELY_CHANGES = 50_000.0, 30_000.0  # 1/s; cold, on a loop devi
 _SHORTEST = 0.05  # seconds of a pass: starting two programs takes some milliseconds of it
 _LINE = re.compile(r"(create|pass|delete|drop) (\d{1,15}) (\d{1,18})")
 _HEAD = re.compile(r"listing 1 (ls|find|ls-l|stat) (cold|warm) (\d{1,8}) (\d{1,5})")
-_AGAIN = "look at stderr beside it: the listing ended before its result"
+_AGAIN = "check stderr beside it: the listing ended before its result"
 
 
 class Listing:
@@ -143,7 +143,7 @@ def _problems(workload: Workload) -> Iterator[tuple[str, str]]:
         elif name in _MOST:
             whole = isinstance(value, int) and not isinstance(value, bool)
             if not whole or not 1 <= int(value) <= _MOST[name]:
-                yield name, f"{value!r} is no whole number from 1 to {_MOST[name]}"
+                yield name, f"{value!r} is not a whole number from 1 to {_MOST[name]}"
         else:
             yield name, f"listing has no such option; there are {', '.join(_DEFAULTS)}"
 
@@ -152,7 +152,7 @@ def _parsed(text: str, raw: str) -> ParsedOutput:
     lines = text.split("\n")
     head = _HEAD.fullmatch(lines[0])
     if not head:
-        raise FormatError(f"{raw}: line 1: {lines[0][:60]!r} is no listing", advice=_AGAIN)
+        raise FormatError(f"{raw}: line 1: {lines[0][:60]!r} is not a listing", advice=_AGAIN)
     if lines[-2:] != ["end", ""]:
         raise FormatError(f"{raw}: line {len(lines)}: the listing has no end", advice=_AGAIN)
     what, cache, entries, passes = head[1], head[2], int(head[3]), int(head[4])
@@ -175,7 +175,7 @@ def _steps(lines: list[str], raw: str) -> _Steps:
     for at, line in enumerate(lines, 2):
         match = _LINE.fullmatch(line)
         if not match:
-            raise FormatError(f"{raw}: line {at}: {line[:60]!r} is no step", advice=_AGAIN)
+            raise FormatError(f"{raw}: line {at}: {line[:60]!r} is not a step", advice=_AGAIN)
         first, second = int(match[2]), int(match[3])
         if match[1] == "drop":
             steps.drops.append((first, second))

@@ -69,7 +69,7 @@ class Mdtest(ParallelTool):
 
     def together(self, said: Mapping[str, OptionValue]) -> Iterator[tuple[str, str]]:
         if "n" not in said and "I" not in said:
-            yield "items", "say how many files and directories each process makes, such as 1000"
+            yield "items", "set how many files and directories each process makes, such as 1000"
         if "F" in said and "D" in said:
             yield "files_only", "with directories_only nothing is left"
         if size_of(said.get("e", 0)) > size_of(said.get("w", 0)):

@@ -48,12 +48,12 @@ class OptionRules:
     def problems(self, workload: Workload) -> Iterator[tuple[str, str]]:
         """(option, what is wrong with it)."""
         if workload.jobfile:
-            yield "jobfile", f"{self.tool} takes no job file: say its options"
+            yield "jobfile", f"{self.tool} takes no job file: set its options"
         seen: dict[str, str] = {}
         for name, value in workload.options:
             own = self.names.get(name, name)
             if own in seen:
-                yield name, f"it is {seen[own]}, which is there already: keep one"
+                yield name, f"it is {seen[own]}, which is already given: keep one"
             seen[own] = name
             if own in self.switches:
                 if not isinstance(value, bool):

@@ -104,5 +104,5 @@ def result(folder: Path, file: str, tool: str, *, what: str = "result") -> bytes
     try:
         return path.read_bytes()
     except FileNotFoundError:
-        advice = f"look at stderr beside it: {tool} ended before its {what}"
+        advice = f"check stderr beside it: {tool} ended before its {what}"
         raise FormatError(f"{path}: {tool} wrote no {what}", advice=advice) from None

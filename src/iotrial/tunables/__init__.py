@@ -85,7 +85,7 @@ class Catalogue:
         own = next((row for row in self.own if row.name == name), None)
         known = own or _by_name().get(name) or _made(name)
         if known is None:
-            raise UsageError(f"there is no tunable {name!r}", advice=self._nearest(name))
+            raise UsageError(f"unknown tunable {name!r}", advice=self._nearest(name))
         return known
 
     def said_by_command(self, name: str) -> bool:

@@ -13,8 +13,8 @@ anything of one CPU; 10 governors; 20 what they move; 30 and 31 the limits, of w
 clamps the lowest.
 
 Limits of a CPU's frequency are kept behind what is shown: 5.3 and later show the highest and lowest
-that all requests together leave.  A limit that is clamped when a study begins (turbo off) is given
-back as it was shown, and that is less than was asked for once turbo is on again.
+that all requests together leave.  A limit that is clamped when a study begins (turbo off) is
+restored as it was shown, which is less than was asked for once turbo is on again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SEEN = "; not measured (no cpufreq in a virtual machine)"
 _LASTS = "until the machine reboots"
 _BUSY = "The CPUs are busy all the time: then the frequency is the highest anyway."
 _POLLED = "Completions are polled, or the CPUs never idle."
-_FEW = "There is no cpufreq, as in most virtual machines: the hypervisor decides."
+_FEW = "No cpufreq, as in most virtual machines: the hypervisor decides."
 
 UNSET = "unset"
 PIDFILE = "/run/iotrial/cpu_dma_latency.pid"
@@ -157,9 +157,9 @@ TUNABLES: tuple[Tunable, ...] = (
         rank=10,
         moves=("cpu.energy_preference",),
         risk=(
-            "`powersave` of intel_pstate is no slow mode, that of other drivers is: the lowest"
-            " frequency. Under intel_pstate `performance` makes the energy preference performance."
-            " CPUs of one policy change together."
+            "`powersave` of intel_pstate is not a slow mode, that of other drivers is: the"
+            " lowest frequency. Under intel_pstate `performance` makes the energy preference"
+            " performance. CPUs of one policy change together."
         ),
         moot=f"{_BUSY} {_FEW}",
         source=f"{_PM}/cpufreq.rst, intel_pstate.rst{_SEEN}",
@@ -173,9 +173,9 @@ TUNABLES: tuple[Tunable, ...] = (
         lasts=_LASTS,
         rank=20,
         risk=(
-            "`default` reads as what it stands for: ask for that. Under the governor performance"
-            " nobody can read what powersave had: a study that begins there and varies both leaves"
-            " its last preference behind for powersave."
+            "`default` reads as what it stands for: ask for that. Under the governor"
+            " performance it is not possible to read what powersave had: a study that begins"
+            " there and varies both leaves its last preference behind for powersave."
         ),
         means=((errno.EBUSY, "under the governor performance there is no other preference"),),
         moot=f"{_BUSY} {_FEW}",
@@ -236,7 +236,7 @@ TUNABLES: tuple[Tunable, ...] = (
         lasts=_LASTS,
         rank=5,
         moves=("cpu.max_freq", "cpu.min_freq"),
-        risk="Drivers ask for the highest frequency anew: limits set by hand are lost, and owed.",
+        risk="Drivers ask for the highest frequency again: limits set manually are lost.",
         moot=f"The load is not bound by the CPU. {_FEW}",
         source=f"{_PM}/cpufreq.rst; drivers/cpufreq/cpufreq.c cpufreq_boost_set_sw(){_SEEN}",
         scope="host",
@@ -252,8 +252,8 @@ TUNABLES: tuple[Tunable, ...] = (
         risk=(
             "CPUs go and come: interrupts that were bound to them, cpusets of cgroup v1 and"
             " processes pinned to them are moved away and do not come back by themselves; bind"
-            " interrupts anew afterwards (irqbalance does). Fewer CPUs have fewer hardware queues"
-            " to use. Not together with settings of single CPUs."
+            " interrupts again afterwards (irqbalance does). Fewer CPUs have fewer hardware"
+            " queues to use. Not together with settings of single CPUs."
         ),
         moot="It reads notsupported or notimplemented, or the machine is not short of CPU.",
         source=f"{_ABI}; kernel/cpu.c; not measured (notsupported in a virtual machine)",

@@ -13,7 +13,7 @@ No table can list them; a study defines its own, and uses it as ``file.NAME``::
     tunable = "file.rsize"
     levels = [65536, 131072]
 
-Each is two tunables: the file itself, which is given back byte for byte (owner and mode kept; one
+Each is two tunables: the file itself, which is restored byte for byte (owner and mode kept; one
 that was not there is removed again), and the value that ``read`` prints, which is what a trial is
 about.  The file is restored first, then ``reload`` is run until ``read`` says what it said.
 """
@@ -31,7 +31,7 @@ TUNABLES: tuple[Tunable, ...] = ()
 UNMARKED = ("env", "-u", "IOTRIAL_LOAD", "-u", "IOTRIAL_AGENT")
 """A daemon that ``reload`` starts again is nobody's load: without these marks a restore, which
 ends every process that has them, leaves it alone."""
-_LASTS = "until somebody writes the file again; a reboot keeps it"
+_LASTS = "until another process writes the file again; a reboot keeps it"
 
 
 def rows(  # noqa: PLR0913 (the keys of a table)
@@ -73,7 +73,7 @@ def rows(  # noqa: PLR0913 (the keys of a table)
         pick="whole",
         absent=ABSENT,
         how=keep,
-        risk="A file with a NUL in it is no text, and cannot be held.",
+        risk="A file with a NUL in it is not a text, and cannot be held.",
         source="the study",
     )
     in_force = Tunable(

@@ -67,7 +67,7 @@ TUNABLES: tuple[Tunable, ...] = (
         summary="which CPUs this interrupt may go to",
         unit="list of CPUs",
         layer="interrupts",
-        lasts="until the driver requests it anew, irqbalance moves it or the machine reboots",
+        lasts="until the driver requests it again, irqbalance moves it or the machine reboots",
         risk="irqbalance, where it runs, writes the same file and undoes it: stop it for the"
         " trial, or ban this interrupt from it. Of the CPUs allowed the kernel chooses, and"
         " after a restore may choose another of them than before.",

@@ -1,7 +1,7 @@
 """Family ``lvm``: logical volumes, through lvchange(8) and lvs(8); a volume is ``group/name``.
 
 Sources: lvchange(8), lvs(8), lvmraid(7), lvmcache(7) of LVM 2.03.16.  Read-ahead and
-recovery rates were held and given back on 6.1 in a virtual machine; the rest was not measured.
+recovery rates were held and restored on 6.1 in a virtual machine; the rest was not measured.
 
 All of it stands in the metadata of the volume group: it outlives a reboot, and lvs reads it from
 the disks.  Where lvmlockd guards a group, both commands need its lock.
@@ -15,8 +15,8 @@ made for the study and removed after it::
     remove = [["lvremove", "--yes", "vg/four"]]
 
 Left out on purpose: ``--writemostly`` and ``--writebehind`` (shown as a letter of the members'
-attributes, not as a value that can be read back), ``--cachesettings`` (what is unset cannot be told
-from what has the default), ``--discards`` and ``--zero`` of pools (they may lose or show data).
+attributes, not as a value that can be read back), ``--cachesettings`` (unset and default are
+indistinguishable), ``--discards`` and ``--zero`` of pools (they may lose or show data).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _UNMEASURED = "not measured"
 _SEEN = "seen on 6.1 with LVM 2.03.16"
 _PAGE = 8
 _LASTS = "for good: it stands in the metadata of the volume group"
-_NO_RAID = "The volume is no RAID of LVM, or no resync runs during the trial."
+_NO_RAID = "The volume is not a RAID of LVM, or no resync runs during the trial."
 _NO_CACHE = "The volume has no cache."
 
 DomainOf = Callable[[bytes], Domain]

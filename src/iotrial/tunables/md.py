@@ -234,7 +234,7 @@ TUNABLES: tuple[Tunable, ...] = (
         rank=40,
         lasts=_METADATA,
         durable=True,
-        risk="Made anew with the bitmap. Rounded to the kernel's tick.",
+        risk="Recreated with the bitmap. Rounded to the kernel's tick.",
         moot="No bitmap, or few writes.",
         source=f"{_RST}; drivers/md/md-bitmap.c timeout_store(); {_UNMEASURED}",
     ),

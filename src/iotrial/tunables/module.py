@@ -98,11 +98,11 @@ def row(name: str) -> Tunable | None:
     if not found:
         return None
     if name in REFUSED:
-        raise UsageError(f"{name} {REFUSED[name]}", advice="Leave it out of the study.")
+        raise UsageError(f"{name} {REFUSED[name]}", advice="Remove it from the study.")
     return _parameter(
         f"{found[1]}.{found[2]}",
         "a module parameter that iotrial knows nothing more of",
-        risk="What a write to it moves is not known, and not given back.",
+        risk="What a write to it moves is not known, and not restored.",
         source=f"modinfo -p {found[1]}; kernel/params.c",
     )
 
@@ -205,7 +205,7 @@ TUNABLES: tuple[Tunable, ...] = (
         "requests that a loop device takes; for devices made afterwards",
         unit="requests",
         risk=_LATER,
-        moot="The target is no loop device.",
+        moot="The target is not a loop device.",
     ),
     _parameter(
         "zswap.enabled",

@@ -108,7 +108,7 @@ def _acts(section: str, key: str) -> Callable[[str, str], tuple[Change, ...]]:
             given_back = Change("save", path=mine, data="# iotrial is giving this setting back\n")
             return (given_back, reconfigure, Change("remove", path=mine))
         if problem := _problem(value):
-            raise UsageError(f"multipath.{key}: {problem}", advice="Leave it out of the study.")
+            raise UsageError(f"multipath.{key}: {problem}", advice="Remove it from the study.")
         text = f'{_HEAD}{section} {{\n\t{key} "{value}"\n}}\n'
         return (Change("save", path=mine, data=text), reconfigure)
 
@@ -210,7 +210,7 @@ TUNABLES: tuple[Tunable, ...] = (
         moot=_NO_ERRORS,
         source=(
             "multipathd(8) disablequeueing, restorequeueing; drivers/md/dm-mpath.c"
-            " multipath_status(): the table shows the state now; held and given back on 6.1 with"
+            " multipath_status(): the table shows the state now; held and restored on 6.1 with"
             " multipath-tools 0.9.4"
         ),
         read=("sh", "-c", _escaped(_QUEUEING), "iotrial-queueing", "{device}"),

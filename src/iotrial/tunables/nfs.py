@@ -5,7 +5,7 @@ Options of the mount itself (rsize, nconnect, actimeo …) are in the family ``m
 
 Sources: kernel net/sunrpc/xprtsock.c (xs_tunables_table), fs/nfs/super.c (nfs_set_readahead,
 max_session_slots), fs/nfsd/nfsctl.c (write_threads); nfs(5), nfsd(7), nfsrahead(5).  All
-were held and given back on 6.1 in virtual machines, with NFS 4.2; what they move was not measured.
+were held and restored on 6.1 in virtual machines, with NFS 4.2; what they move was not measured.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from iotrial.model.tunable import Domain, Tunable
 FAMILY = "nfs"
 TITLE = "NFS: read-ahead of a mount, requests in flight, threads of the server"
 
-_SUNRPC = "kernel net/sunrpc/xprtsock.c; nfs(5); held and given back on 6.1"
+_SUNRPC = "kernel net/sunrpc/xprtsock.c; nfs(5); held and restored on 6.1"
 _NEXT = "Holds for connections made from then on: unmount all mounts of the server before."
 
 BDI = """\
@@ -59,10 +59,10 @@ TUNABLES: tuple[Tunable, ...] = (
         "how far the page cache reads ahead of a sequential reader of the mount",
         unit="KiB",
         layer="NFS",
-        lasts="until it is mounted anew",
+        lasts="until it is remounted",
         risk="Since 5.4 an NFS mount begins with 128, before with 15 times rsize.",
         moot="Direct I/O, or reads that are not sequential.",
-        source="kernel mm/backing-dev.c, fs/nfs/super.c; nfsrahead(5); held and given back on 6.1",
+        source="kernel mm/backing-dev.c, fs/nfs/super.c; nfsrahead(5); held and restored on 6.1",
         rank=95,
         scope="mount",
         domain=lambda _raw: Domain(low=0, high=2**31 - 1),
@@ -97,17 +97,17 @@ TUNABLES: tuple[Tunable, ...] = (
         1024,
         risk="A parameter of the module nfs, for sessions made from then on: unmount before.",
         moot="The load has fewer requests in flight; NFS 3 and 4.0; the server offers less.",
-        source="kernel fs/nfs/super.c; nfs.max_session_slots; held and given back on 6.1",
+        source="kernel fs/nfs/super.c; nfs.max_session_slots; held and restored on 6.1",
     ),
     _host(
         "nfsd_threads",
         "/proc/fs/nfsd/threads",
-        "threads of the NFS server on this machine",
+        "threads of the NFS server on this host",
         1,
         8192,
-        lasts="until the server is started anew",
+        lasts="until the server is restarted",
         risk="Fewer than the clients' requests and they wait; each takes memory.",
-        moot="This machine serves no NFS, or fewer requests arrive at once.",
-        source="nfsd(7); kernel fs/nfsd/nfsctl.c write_threads(); held and given back on 6.1",
+        moot="This host serves no NFS, or fewer requests arrive at once.",
+        source="nfsd(7); kernel fs/nfsd/nfsctl.c write_threads(); held and restored on 6.1",
     ),
 )

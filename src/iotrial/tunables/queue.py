@@ -80,7 +80,7 @@ _OWN = (
         pick="chosen",
         risk=(
             "Even writing the scheduler in force resets nr_requests under `none`. bfq turns"
-            " writeback throttling off, unless wbt_lat_usec was ever written by hand."
+            " writeback throttling off, unless wbt_lat_usec was ever written manually."
         ),
         moot="A dm or bio-based md device has no queue of its own: the disks below it are set.",
         source=f"{_ABI}; {_BLOCK}/switching-sched.rst; measured on 6.18",
@@ -106,7 +106,7 @@ _OWN = (
         rank=20,
         moves=_READ_AHEAD,
         domain=_SWITCH,
-        risk=f"{_LIMITS} File systems look at it when they are mounted, not later.",
+        risk=f"{_LIMITS} File systems read it at mount time only.",
         source=f"{_ABI}; measured on 6.18",
     ),
     Tunable(
@@ -200,7 +200,7 @@ _OWN = (
         rank=50,
         domain=_between(0, 2**53),
         risk=(
-            "Once written by hand it no longer follows the scheduler, until the device goes; no"
+            "Once written manually it no longer follows the scheduler, until the device goes; no"
             " file shows that. Under bfq the hidden default is taken as no change and stays 0."
         ),
         moot="No buffered writes, or the root cgroup's writeback is all there is.",

@@ -20,7 +20,7 @@ _SOURCE = (
     "kernel Documentation/networking/scaling.rst, Documentation/ABI/testing/sysfs-class-net-queues;"
     " measured on a veth of 6.18"
 )
-_LASTS = "until the queue goes (fewer channels, the driver loaded anew) or the machine reboots"
+_LASTS = "until the queue goes (fewer channels, the driver reloaded) or the machine reboots"
 _CHUNK = 8
 """Hexadecimal digits between commas: the kernel takes no more in one piece (EOVERFLOW)."""
 _MOST_FLOWS = 2**29

@@ -121,7 +121,7 @@ _DISKS = (
         risk=(
             "More than the adapter's can_queue is EINVAL; virtio-scsi cuts down to cmd_per_lun"
             " without a word (reading back catches it). The kernel lowers it by itself when the"
-            " target says TASK SET FULL: that reads as drift, and the trial does not count."
+            " target says TASK SET FULL: this is detected as drift, and the trial is excluded."
         ),
         moot="The load's depth times its jobs stays below it.",
         source=f"{_SYSFS} sdev_store_queue_depth(); {_SEEN}: 254 becomes 128, 1024 is EINVAL",
@@ -228,7 +228,7 @@ _HOSTS = (
         65535,
         unit="commands",
         rank=50,
-        risk="A new value ends the automatic throttling that is going on (cmd_qdepth).",
+        risk="A new value ends active automatic throttling (cmd_qdepth).",
         moot=f"{_NOT_LPFC} Or the disks behind a port ask for less together.",
     ),
     _lpfc(
@@ -283,7 +283,7 @@ _PORTS = (
             "Too short a time makes disks vanish with a flap of the link. multipathd sets it"
             " again at a reconfigure. Above 600 only while fast_io_fail_tmo is not off; EBUSY"
             " while the port is blocked. It may be lowered below fast_io_fail_tmo, but such a"
-            " pair cannot be given back: restore names it."
+            " pair cannot be restored: restore names it."
         ),
         moot=f"{_NOT_FC} {_NO_ERRORS}",
         source=(
@@ -321,9 +321,9 @@ _PORTS = (
         lasts="until the session ends",
         domain=_seconds_or_off(_INT),
         risk=(
-            "Once written by hand iscsid does not set it any more until the session ends; no"
-            " file shows that. EBUSY while the session is down. multipathd sets it too, from"
-            " its fast_io_fail_tmo."
+            "Once written manually, iscsid no longer sets it until the session ends; no file"
+            " shows that. EBUSY while the session is down. multipathd sets it too, from its"
+            " fast_io_fail_tmo."
         ),
         moot=f"The disk is not reached over iSCSI. {_NO_ERRORS}",
         source=(
@@ -348,12 +348,12 @@ def row(name: str) -> Tunable | None:
     attribute = asked[1]
     if attribute in REFUSED:
         raise UsageError(
-            f"{name}: {attribute} {REFUSED[attribute]}", advice="Leave it out of the study."
+            f"{name}: {attribute} {REFUSED[attribute]}", advice="Remove it from the study."
         )
     return _host(
         attribute,
         "an attribute of the adapter's driver that iotrial knows nothing more of",
         lambda _raw: Domain(),
-        risk="What a write to it moves is not known, and not given back.",
+        risk="What a write to it moves is not known, and not restored.",
         source=f"the adapter's driver; {_UNMEASURED}",
     )

@@ -1,7 +1,7 @@
 """Family ``sysctl``: kernel parameters, ``/proc/sys/``; any key, as ``sysctl.vm.dirty_ratio``.
 
 The rows below are the keys that storage people turn, each with what is known of it.  Any other
-key is made into a row when it is asked for (:func:`row`): it is read, held and given back like
+key is made into a row when it is asked for (:func:`row`): it is read, held and restored like
 the rest, and what it moves is not known.
 
 A dot in a name is a slash in the path; a slash in a name is a dot in the path, as in sysctl(8)
@@ -125,7 +125,7 @@ def row(name: str) -> Tunable | None:
     anyhow = key.replace("/", ".")
     for refused, why in REFUSED.items():
         if anyhow == refused or anyhow.startswith(f"{refused}."):
-            raise UsageError(f"{name}: {anyhow} {why}", advice="Leave it out of the study.")
+            raise UsageError(f"{name}: {anyhow} {why}", advice="Remove it from the study.")
     for known in TUNABLES:
         if known.name == f"{FAMILY}.{meant}":
             return replace(known, name=name)
@@ -133,7 +133,7 @@ def row(name: str) -> Tunable | None:
         key,
         "a kernel parameter that iotrial knows nothing more of",
         layer=meant.partition(".")[0],
-        risk="What a write to it moves is not known, and not given back.",
+        risk="What a write to it moves is not known, and not restored.",
     )
 
 

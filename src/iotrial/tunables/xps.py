@@ -36,8 +36,7 @@ def _xps(name: str, summary: str, **more: Any) -> Tunable:  # noqa: ANN401
         path="/sys/class/net/{device}/" + name,
         summary=summary,
         layer="network",
-        lasts="until the number of queues changes, the driver is loaded anew or the machine"
-        " reboots",
+        lasts="until the number of queues changes, the driver is reloaded or the machine reboots",
         source=_SOURCE,
         scope="tx",
         pick="mask",

@@ -20,11 +20,11 @@ SLOPE = 0.10
 
 @check(
     "steady-state",
-    "the rate had not settled",
+    "the rate was not in a steady state",
     looks_at="the device's bytes, once a second (telemetry), in the time that the load measured",
     limit=(
-        "five rounds: a range of 20 % of their mean, a trend of 10 % (SNIA PTS); loads of 10 s"
-        " and more that go past the page cache. fio's own steadystate not attained is INVALID"
+        "five rounds: a range of 20 % of their mean, a trend of 10 % (SNIA PTS); loads of at"
+        " least 10 s that bypass the page cache. fio's own steadystate not attained is INVALID"
     ),
     remedy="Precondition (`prepare`), give it more ramp_time and runtime; or fio's steadystate.",
     source="SNIA Solid State Storage Performance Test Specification (PTS), Enterprise",
@@ -32,14 +32,14 @@ SLOPE = 0.10
     reads=disk.stat,
 )
 def steady_state(case: LoadEvidence) -> Iterator[Doubt]:
-    """The rate was still on its way somewhere while it was measured.
+    """The rate was not in a steady state while it was measured.
 
-    The rules of SNIA's PTS on the device's own series, once a second: the time that the load
-    measured is cut into five rounds.  Steady is what keeps within 20 % of their mean, and whose
-    straight line through the rounds rises or falls by no more than 10 % of the mean from the first
-    to the last. Loads of less than ten seconds, and those through the page cache (whose writeback
-    comes in waves), are not judged.  fio's own ``steadystate`` not attained is said by its parser
-    under the same name, and makes the trial INVALID.
+    The rules of the SNIA PTS on the series of the device, once a second: the measured time is
+    divided into five rounds.  A steady rate stays within 20 % of the mean of the rounds, and the
+    line fitted to the rounds rises or falls by at most 10 % of the mean from the first to the last.
+    Loads shorter than ten seconds, and loads through the page cache (bursts of writeback), are not
+    judged.  The parser of fio reports an unattained ``steadystate`` of fio itself under the same
+    name; this makes the trial INVALID.
 
     Source: SNIA, Solid State Storage Performance Test Specification, Enterprise, definition of
     "Steady State".
@@ -88,44 +88,45 @@ OWN_WAY = 0.2
 
 @check(
     "standstill",
-    "the machine stood still, or the device did",
+    "the host or the device stalled",
     looks_at=(
-        "a thread's own wake-ups, 20 a second, with /sys/block/DEVICE/stat at those that were"
-        " late (`pauses.jsonl`; on this machine only); the telemetry, once a second"
+        "wake-ups of a thread, 20 a second, with /sys/block/DEVICE/stat at each late one"
+        " (`pauses.jsonl`; on the local host only); the telemetry, once a second"
     ),
     limit=(
-        "0.1 s and 1 % (doubt) or 5 % (INVALID) of the time measured were lost while this machine"
-        " stood still; whole seconds without I/O of a device that finishes 20 and more in others"
-        " (doubt)"
+        "stall of the local host of 0.1 s and 1 % (doubt) or 5 % (INVALID) of the measured"
+        " time; whole seconds without I/O on a device that otherwise completes 20 or more per"
+        " second (doubt)"
     ),
     remedy=(
-        "Of the machine: measure where no hypervisor pauses it and no program keeps all CPUs,"
-        " or longer. Of the device: see the kernel's log (dmesg) for resets, lost paths, timeouts."
+        "Host: measure without a hypervisor that pauses it and without a program that occupies"
+        " all CPUs, or measure longer. Device: check the kernel log (dmesg) for resets, lost"
+        " paths, timeouts."
     ),
     source="Documentation/block/stat.rst; late wake-ups measured on two CPUs",
     invalid=True,
     reads=disk.stat,
 )
 def standstill(case: LoadEvidence) -> Iterator[Doubt]:
-    """The machine stood still while the load ran, or the device did.
+    """The host or the device stalled while the load ran.
 
-    On this machine a thread of iotrial wakes twenty times a second while a load runs.  Where it
-    woke late by a tenth of a second and more, and the device moved less meanwhile than its rate in
-    the rest of the trial, then nothing ran: a hypervisor that paused this machine, a suspend,
-    something that kept all CPUs.  What the load lost by that is its rate's doing no more: it makes
-    the trial INVALID from a share of its time on.  That does not choose among results: a device
-    that stalls by itself leaves the machine running, and the thread wakes in time.  A thread that
-    alone was late, while the device went on, is nothing.  Where the device does not count its I/O,
-    and under a load through the page cache, nobody can tell, and it is a doubt.
+    On the local host a thread of iotrial wakes twenty times a second while a load runs.  If it
+    wakes late by a tenth of a second or more, and the device transfers less meanwhile than in the
+    rest of the trial, the whole host stalled: a hypervisor paused it, it was suspended, or a
+    process occupied all CPUs.  The lost time is then not a property of the storage, and the trial
+    is INVALID above the limit.  This does not bias results: if only the device stalls, the host
+    keeps running and the thread wakes in time.  A late thread without an effect on the device is
+    ignored.  Without I/O counters of the device, and under a load through the page cache, the
+    effect on the load is unknown, and the stall is a doubt.
 
-    A device that stood still by itself, for whole seconds, is a doubt: perhaps it does that, then
-    it is part of its rate; perhaps a path was lost or a controller reset.  It is said where whole
-    seconds passed without one finished I/O on a device that finishes 20 and more in a usual second
-    (by chance, were they independent, that is one second of 500 million), and in less than a fifth
-    of all seconds: more is the load's own way, such as fio's ``thinktime``.  Loads through the
-    page cache are not judged: writeback comes in waves.
+    A stall of the device alone, for whole seconds, is a doubt: it may be normal for the device and
+    then belongs to its rate, or a path was lost or a controller reset.  It is reported if whole
+    seconds passed without a completed I/O on a device that completes 20 or more in a usual second
+    (by chance, for independent I/Os, one second in 500 million), in less than a fifth of all
+    seconds: more is caused by the load, for example by fio's ``thinktime``.  Loads through the page
+    cache are not judged, because writeback comes in bursts.
 
-    A load of a host far away is judged by the second rule only.
+    A load on a remote host is judged by the second rule only.
 
     Source: Documentation/block/stat.rst; times of late wake-ups measured on two CPUs, as
     iotrial.execute.load.sampler says.
@@ -137,12 +138,12 @@ def standstill(case: LoadEvidence) -> Iterator[Doubt]:
     if lost >= LEAST and lost >= DOUBTFUL * span:
         known = not case.scene.buffered and all(each.bytes is not None for each in case.pauses)
         yield standstill.doubt(
-            f"this machine stood still for {format_seconds(lost)}, {lost / span:.0%} of the time"
-            " that was measured" + ("" if known else "; whether the load did, nobody can tell"),
+            f"this host stalled for {format_seconds(lost)}, {lost / span:.0%} of the measured"
+            " time" + ("" if known else "; the effect on the load is unknown"),
             invalid=known and lost >= INVALID * span,
         )
     if silent := _silent(case):
-        yield standstill.doubt(f"{case.scene.device} finished no I/O for {format_seconds(silent)}")
+        yield standstill.doubt(f"{case.scene.device} completed no I/O for {format_seconds(silent)}")
 
 
 def _lost(case: LoadEvidence, pause: LateSample, span: float) -> float:
@@ -186,28 +187,28 @@ _OPERATIONS = ("read", "write", "trim")
 
 @check(
     "littles-law",
-    "rate and latency do not make the I/Os that were to be in flight",
+    "rate times latency contradicts the configured queue depth",
     looks_at="fio's IOPS and mean latency (`lat`) of each host, against `numjobs` x `iodepth`",
     limit=(
-        f"less than {LOW:.0%} or more than {HIGH:.0%} of jobs x depth, of {FEWEST_IOS:,}"
-        " I/Os or more"
+        f"less than {LOW:.0%} or more than {HIGH:.0%} of jobs x depth, with {FEWEST_IOS:,} I/Os"
+        " or more"
     ),
     remedy=(
-        "Less: look whether all jobs ran to the end, and at the load's CPU (`generator-bound`);"
-        " use an asynchronous engine. More: trust neither rate nor latency of this trial."
+        "Less: check that all jobs ran to the end, and the CPU of the load (`generator-bound`);"
+        " use an asynchronous engine. More: do not use rate or latency of this trial."
     ),
     source="Little 1961; HOWTO of fio (lat, iodepth)",
 )
 def littles_law(case: LoadEvidence) -> Iterator[Doubt]:
-    """What is in flight on average is the rate times the time that one takes.
+    """Little's law: the mean number of I/Os in flight is the rate times the mean latency.
 
-    A load that keeps its queues filled has jobs x depth I/Os in flight, so that IOPS x mean
-    latency must come to that.  Less: some jobs did nothing for part of the time, ended early, or
-    waited for something else than I/O.  More: the numbers do not belong to each other (a clock
-    that was wrong, jobs that were not added up).  Each host of several is looked at by itself.
+    A load that keeps its queues filled has jobs x depth I/Os in flight, so IOPS x mean latency
+    must equal that number.  Less: some jobs were idle for part of the time, ended early, or waited
+    for something other than I/O.  More: the numbers are inconsistent (a wrong clock, jobs missing
+    from the sum).  With several hosts each host is checked separately.
 
-    It is looked at where the tool says how many it keeps in flight: fio with a number of jobs and
-    a depth, without a rate, think time, syncs or verification, and past the page cache.
+    It is checked if the tool states its number of I/Os in flight: fio with a number of jobs and a
+    depth, without a rate, think time, syncs or verification, and with direct I/O.
 
     Source: J. D. C. Little (1961), A proof for the queuing formula L = λW, Operations Research
     9(3).
@@ -217,8 +218,8 @@ def littles_law(case: LoadEvidence) -> Iterator[Doubt]:
         return
     if not LOW <= found / depth <= HIGH:
         yield littles_law.doubt(
-            f"IOPS times mean latency is {found:.1f} I/Os in flight, but the load was to keep"
-            f" {depth:.0f}: {found / depth:.0%}"
+            f"IOPS times mean latency gives {found:.1f} I/Os in flight, but the configured depth"
+            f" is {depth:.0f}: {found / depth:.0%}"
         )
 
 

@@ -102,14 +102,14 @@ def _reads(scene: CheckContext) -> Iterator[CheckReading]:
 
 @check(
     "cached",
-    "memory answered, not the device",
+    "reads were served from memory, not from the device",
     looks_at=(
-        "/sys/block/DEVICE/stat and queue/iostats; the bytes that the load says it read;"
-        " without a device that counts: whether reads are buffered, their size, and MemTotal"
+        "/sys/block/DEVICE/stat and queue/iostats; the bytes that the load reports as read;"
+        " without device counters: whether reads are buffered, their size, and MemTotal"
     ),
     limit=(
-        "more than 10 % of what was read did not come from the device; or, where nobody counts,"
-        " buffered reads of less than twice the memory"
+        "more than 10 % of the bytes read did not come from the device; or, without device"
+        " counters, buffered reads of less than twice the memory"
     ),
     remedy=(
         'Use direct I/O; or more than twice the memory; or cache = "drop" and read once;'
@@ -119,12 +119,12 @@ def _reads(scene: CheckContext) -> Iterator[CheckReading]:
     reads=_reads,
 )
 def cached(case: LoadEvidence) -> Iterator[Doubt]:
-    """The load was answered by memory and not by the device.
+    """Reads were served from memory and not from the device.
 
-    Where the device counts, its bytes are held against the load's: a load that read more than the
-    device did got the rest from the page cache (buffered), or from blocks that were never written
-    (direct I/O on a sparse file reads nothing at all).  Where nothing counts (a network mount),
-    the size of what is read against the size of the memory has to do.
+    If the device has counters, its bytes are compared with those of the load: a load that read
+    more than the device got the rest from the page cache (buffered), or from unwritten blocks
+    (direct I/O on a sparse file reads nothing from the device).  Without counters (a network
+    mount), the size of the data read is compared with the size of the memory.
 
     Sources: Documentation/block/stat.rst; Documentation/admin-guide/mm/concepts.rst (page cache);
     Phoronix Test Suite issue 417 (11.7 GB/s from four disks).
@@ -151,13 +151,13 @@ def _counted(case: LoadEvidence, delivered: float, read: float) -> Iterator[Doub
     if share < CACHED:
         return
     how = (
-        f"the page cache answered ({case.scene.buffered})"
+        f"were served from the page cache ({case.scene.buffered})"
         if case.scene.buffered
-        else "blocks that were never written, or a cache above the device, answered"
+        else "were served from unwritten blocks or from a cache above the device"
     )
     yield cached.doubt(
-        f"the load read {format_bytes(int(read))}, and {case.scene.device} only"
-        f" {format_bytes(int(delivered))}: of {share:.0%} {how}"
+        f"the load read {format_bytes(int(read))}, {case.scene.device} only"
+        f" {format_bytes(int(delivered))}: {share:.0%} {how}"
     )
 
 
@@ -172,8 +172,9 @@ def _presumed(case: LoadEvidence) -> Iterator[Doubt]:
     if not scene.size or scene.size >= _TIMES_MEMORY * scene.memory:
         return
     yield cached.doubt(
-        f"reads go through the page cache ({scene.buffered}), and {format_bytes(scene.size)} are"
-        f" read where memory has {format_bytes(int(scene.memory))}: they may be answered from there"
+        f"reads go through the page cache ({scene.buffered}), and the data"
+        f" ({format_bytes(scene.size)}) may fit in memory ({format_bytes(int(scene.memory))}):"
+        " reads may be served from there"
     )
 
 
@@ -194,46 +195,45 @@ LEAST = 8 * 2**20
 
 @check(
     "foreign-io",
-    "somebody else uses the device",
+    "another process uses the device",
     looks_at=(
-        "/sys/block/DEVICE/stat before and after the load, and once a second in between;"
-        " the bytes that the load says it moved"
+        "/sys/block/DEVICE/stat before and after the load, and once a second in between; the"
+        " bytes that the load reports"
     ),
     limit=(
-        "more than 5 % (doubt) or 15 % (INVALID) beyond the load's own bytes, and at least 8 MiB;"
-        " reads and writes apart. Of loads of a second or two, only what twice their rate before"
-        " they measured does not explain. Loads that may be buffered are judged only in the"
-        " direction that they do not use;"
-        " on file systems writes are a doubt at most, and none under a load that writes"
+        "more than 5 % (doubt) or 15 % (INVALID) beyond the load's own bytes, and at least 8"
+        " MiB; reads and writes separately. For loads of one or two seconds, only bytes beyond"
+        " twice their rate before the measured time. Loads that may be buffered are judged only"
+        " in the direction that they do not use; on file systems writes are a doubt at most,"
+        " and not judged under a load that writes"
     ),
     remedy=(
-        "Find who it is (iotop, fatrace, lsof on the device, other partitions of it, a backup)"
-        " and stop them; for writes right after a chore, let `settle` be longer."
+        "Find the process (iotop, fatrace, lsof on the device, other partitions of it, a"
+        " backup) and stop it; for writes right after a chore, raise `settle`."
     ),
     source="Documentation/block/stat.rst of the kernel; limits measured on loop devices",
     invalid=True,
     reads=stat,
 )
 def foreign_io(case: LoadEvidence) -> Iterator[Doubt]:
-    """The device moved more than the load did.
+    """The device transferred more bytes than the load.
 
-    The load's own bytes are held against the sectors that the device counted.  Only loads that are
-    known to go past the page cache are judged in the direction that they use: read-ahead and
-    writeback move more, and at other times, than was asked for.  In a direction that the load does
-    not use at all (writes under a load that only reads) everything is foreign, whatever the cache.
+    The load's own bytes are compared with the sectors counted by the device.  Only loads with
+    direct I/O are judged in the direction that they use: read-ahead and writeback transfer more,
+    and at other times, than the load requested.  In a direction that the load does not use (writes
+    under a load that only reads) all I/O is foreign, with or without the page cache.
 
-    What the load did before it measured cannot be told from foreign I/O by totals alone, so the
-    smaller of two accounts counts: the load's rate over the whole time that it lived, and the
-    telemetry of those seconds only that it measured.  A load of a second or two has no such
-    telemetry: there the load may have been faster before it measured than while it did (a 1 s load
-    whose first 0.6 s were 1.9 times as fast was seen to be taken for foreign I/O), and its rate
-    counts twice for that time.  Such a load hides foreign I/O up to the share of its start-up; one
-    of ten seconds nearly none.
+    I/O of the load before its measured time looks like foreign I/O in the totals, so the smaller of
+    two estimates is used: one from the load's rate over its whole run time, one from the telemetry
+    of the measured seconds only.  A load of one or two seconds has no such telemetry: it may have
+    been faster before the measured time (a 1 s load whose first 0.6 s were 1.9 times as fast was
+    taken for foreign I/O), so twice its rate is assumed for that time.  Such a load hides foreign
+    I/O up to the share of its start-up; a load of ten seconds hides almost none.
 
-    On a file system the load lays files out, and its writes bring a journal and metadata with them
-    (measured on ext4 and xfs: 0.4 to 3.5 times the data where each write is followed by fsync).
-    There only the second account counts, writes of a load that writes are not judged, and others
-    are a doubt at most: they may be the writeback of what was laid out.
+    On a file system the load lays out files, and its writes cause journal and metadata writes
+    (measured on ext4 and xfs: 0.4 to 3.5 times the data if each write is followed by fsync).
+    There only the second estimate is used, writes of a load that writes are not judged, and other
+    writes are a doubt at most: they may be the writeback of laid-out files.
     """
     device, own = by_device(case), by_load(case)
     span = measured(case)
@@ -246,8 +246,8 @@ def foreign_io(case: LoadEvidence) -> Iterator[Doubt]:
             continue
         verb = {"read": "read", "write": "wrote"}[operation]
         what = (
-            f"{case.scene.device} {verb} about {format_bytes(int(excess))} that the load did not"
-            f" ask for, {share:.0%} of what the load moved"
+            f"{case.scene.device} {verb} about {format_bytes(int(excess))} beyond the I/O of the"
+            f" load, {share:.0%} of its bytes"
         )
         perhaps_own = operation == "write" and case.scene.kind != "device"
         yield foreign_io.doubt(what, invalid=share >= INVALID and not perhaps_own)
@@ -280,19 +280,19 @@ _LAYER = re.compile(r"(dm-|md)\d")
     "other-disk",
     "the load used another disk",
     looks_at="the disks that fio's report names (`disk_util`); the target and what it is built on",
-    limit="any other disk beside the target (doubt) or in its place (INVALID)",
-    remedy="Look at the names of files in the job file, and at what the target's path leads to.",
+    limit="another disk in addition to the target (doubt) or in its place (INVALID)",
+    remedy="Check the file names in the job file, and the device behind the target's path.",
     source="fio(1), JSON output; diskutil.c of fio 3.33",
     invalid=True,
 )
 def other_disk(case: LoadEvidence) -> Iterator[Doubt]:
-    """The load itself says that its files lie on another disk than the target.
+    """The report of the load names another disk than the target.
 
-    What a load will open is computed before it, and what it holds open for writing is looked at
-    while it goes on; this is its own word, afterwards, and holds for what it only read too.  fio
-    names the disk of every file that it opened, with the disks that one is built on
-    (init_disk_util in diskutil.c, 3.33).  A layer in between (dm, md) that the topology does not
-    tell of is no other disk.
+    The files of a load are computed before it starts, and the files that it holds open for writing
+    are checked while it runs; this check uses the report of the load itself, and so includes files
+    that it only read.  fio names the disk of every file that it opened, with the underlying disks
+    (init_disk_util in diskutil.c, 3.33).  A layer in between (dm, md) that is missing from the
+    topology is not another disk.
     """
     known = {case.scene.device, *case.scene.disks, *case.scene.below}
     others = [name for name in case.named if name not in known and not _LAYER.match(name)]
@@ -300,7 +300,7 @@ def other_disk(case: LoadEvidence) -> Iterator[Doubt]:
         return
     alone = not known.intersection(case.named)
     yield other_disk.doubt(
-        f"the load says that it used {', '.join(others)}, where the target is {case.scene.device}",
+        f"the load reports I/O on {', '.join(others)}, but the target is {case.scene.device}",
         invalid=alone,
     )
 
@@ -314,13 +314,13 @@ _PARTITION = re.compile(r"((?:s|h|v|xv)d[a-z]+)\d+|((?:nvme\d+n|mmcblk|md|loop)\
 
 @check(
     "resync",
-    "an array was at work on itself",
+    "an array ran a resync, rebuild or check",
     looks_at="/proc/mdstat before and after the load",
     limit=(
-        "any resync, recovery, reshape, check or repair that has begun: INVALID where the target"
-        " lies on the array or shares a disk with it, else a doubt"
+        "any resync, recovery, reshape, check or repair in progress: INVALID if the target is"
+        " on the array or shares a disk with it, else a doubt"
     ),
-    remedy="Wait until it has ended, or: echo idle > /sys/block/mdN/md/sync_action",
+    remedy="Wait until it ends, or: echo idle > /sys/block/mdN/md/sync_action",
     source="Documentation/admin-guide/md.rst of the kernel",
     invalid=True,
     reads=lambda _scene: (CheckReading(Probe(PLACE), str.strip),),
@@ -337,8 +337,8 @@ def resync(case: LoadEvidence) -> Iterator[Doubt]:
     at_work = {**_at_work(case.before.text(PLACE)), **_at_work(case.after.text(PLACE))}
     for array, (what, members) in at_work.items():
         ours = array == case.scene.device or bool({array, *members} & _disks(case.scene))
-        where = "which the target lies on" if ours else "which the target does not lie on"
-        yield resync.doubt(f"{array}, {where}, is at work on itself: {what}", invalid=ours)
+        where = "used by the target" if ours else "not used by the target"
+        yield resync.doubt(f"array {array} ({where}) is in maintenance: {what}", invalid=ours)
 
 
 def _disks(scene: CheckContext) -> set[str]:
@@ -381,16 +381,16 @@ _PAIR = 2
     "the load was not spread evenly over paths, adapters or NUMA nodes",
     looks_at=(
         "`/sys/block/PATH/stat` of each path of a multipath map or NVMe namespace, and of each"
-        " member of an array that stripes; where the topology says that they hang"
+        " member of a striped array; their place in the topology"
     ),
     limit=(
-        f"{UNEVEN:.0%} above or below an even share, more than chance would do; or all of it"
-        " through one of several. Paths that carry nothing count as standing by"
+        f"{UNEVEN:.0%} above or below an even share, beyond chance; or all I/O through one of"
+        " several. Paths without I/O count as standby"
     ),
     remedy=(
-        "Of paths: look at the path selector and at priorities (`multipath -ll`,"
-        " `nvme list-subsys`), and spread ports over adapters. Of members: at the chunk size"
-        " against blocks, alignment and the range that is loaded."
+        "Paths: check the path selector and the priorities (`multipath -ll`, `nvme"
+        " list-subsys`), and spread ports over adapters. Members: check the chunk size against"
+        " the block size, the alignment and the address range of the load."
     ),
     source="Documentation/block/stat.rst; multipath.conf(5)",
     reads=lambda scene: [CheckReading(Probe(_place(disk))) for disk, _, _ in scene.ways],

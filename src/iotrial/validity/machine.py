@@ -17,10 +17,10 @@ _FOREIGN = 0.05
 
 @check(
     "pressure",
-    "tasks waited for memory or CPU",
+    "tasks stalled for memory or CPU",
     looks_at="/proc/pressure/memory and /proc/pressure/cpu, `some`",
-    limit="1 % of the time for memory; 25 % for CPU, where others used 5 % of the CPU time",
-    remedy="See `top` and `systemd-cgtop`: give the machine memory and CPUs to spare.",
+    limit="1 % of the time for memory; 25 % for CPU, if other processes used 5 % of the CPU time",
+    remedy="Check `top` and `systemd-cgtop`: the host needs free memory and CPUs.",
     source="Documentation/accounting/psi.rst of the kernel",
     reads=(
         lambda _scene: (
@@ -33,19 +33,19 @@ _FOREIGN = 0.05
 def pressure(case: LoadEvidence) -> Iterator[Doubt]:
     """Tasks waited for memory or for a CPU while the load ran.
 
-    The kernel's stall accounting does not say who made others wait.  A storage load seldom wants
-    memory; that tasks waited for a CPU is said only where others than the load used some of it.
-    Pressure on I/O is not judged: a load that measures storage waits for storage, that is its work
-    (``foreign-io`` looks for others on the device).
+    The kernel's pressure stall information does not name the cause.  A storage load seldom needs
+    memory; stalls for CPU are reported only if processes other than the load used CPU time.  I/O
+    pressure is not judged: a storage load waits for storage by design (``foreign-io`` detects other
+    users of the device).
 
     Source: Documentation/accounting/psi.rst: ``some``, total stall time in microseconds.
     """
     share = _stalled(case, "memory")
     if share >= MEMORY:
-        yield pressure.doubt(f"tasks waited for memory during {share:.0%} of the load")
+        yield pressure.doubt(f"tasks stalled for memory during {share:.0%} of the load")
     share = _stalled(case, "cpu")
     if share >= CPU and processor.share_of_others(case) >= _FOREIGN:
-        yield pressure.doubt(f"tasks waited for a CPU during {share:.0%} of the load")
+        yield pressure.doubt(f"tasks stalled for CPU during {share:.0%} of the load")
 
 
 def _stalled(case: LoadEvidence, what: str) -> float:
@@ -82,15 +82,15 @@ def _pages(snapshot: Snapshot) -> dict[str, int]:
 
 @check(
     "swap",
-    "the machine swapped",
+    "the host swapped",
     looks_at="/proc/vmstat, `pswpin` and `pswpout`",
-    limit="256 pages in and out together",
+    limit="256 pages in and out in total",
     remedy="Free memory, take a smaller load (threads, cache, file map), or swapoff -a.",
     source="Documentation/filesystems/proc.rst of the kernel; proc_vmstat(5)",
     reads=lambda _scene: (CheckReading(Probe(PLACE), _kept),),
 )
 def swap(case: LoadEvidence) -> Iterator[Doubt]:
-    """The machine paged while the load ran: I/O that nobody asked for, and memory that lacks.
+    """The host paged while the load ran: additional I/O, and a lack of memory.
 
     Source: /proc/vmstat ``pswpin`` and ``pswpout``, pages swapped (mm/page_io.c).
     """
@@ -98,7 +98,7 @@ def swap(case: LoadEvidence) -> Iterator[Doubt]:
     moved = {name: after.get(name, 0) - before.get(name, 0) for name in ("pswpin", "pswpout")}
     if sum(moved.values()) >= PAGES:
         yield swap.doubt(
-            f"the machine swapped: {moved['pswpin']} pages in, {moved['pswpout']} pages out"
+            f"the host swapped: {moved['pswpin']} pages in, {moved['pswpout']} pages out"
         )
 
 
@@ -110,30 +110,33 @@ _UPTIME = "/proc/uptime"
 
 @check(
     "clock",
-    "the clock jumped, or the machine slept",
+    "the clock was set, or the host was suspended",
     looks_at="/proc/stat, `btime`; /proc/uptime against the monotonic clock",
-    limit="1 s (doubt); 2 s asleep (INVALID)",
-    remedy="Let the clock be slewed and not set (chrony, ntpd -x); forbid suspend while measuring.",
+    limit="1 s (doubt); 2 s of suspend (INVALID)",
+    remedy=(
+        "Let NTP slew the clock instead of setting it (chrony, ntpd -x); disable suspend"
+        " during measurements."
+    ),
     source="proc_stat(5), proc_uptime(5), clock_gettime(2)",
     invalid=True,
     reads=lambda _scene: (processor.STAT, CheckReading(Probe(_UPTIME), str.strip)),
 )
 def clock(case: LoadEvidence) -> Iterator[Doubt]:
-    """Somebody set the clock under the load, or the machine slept.
+    """The clock was set during the load, or the host was suspended.
 
     ``btime`` of /proc/stat is the wall clock less the time since boot, in whole seconds: slewing
-    (NTP) does not move it, setting the clock does.  ``/proc/uptime`` goes on while the machine is
-    suspended, the monotonic clock does not.
+    (NTP) does not change it, setting the clock does.  ``/proc/uptime`` includes the time in
+    suspend, the monotonic clock does not.
 
     Sources: proc_stat(5), proc_uptime(5), clock_gettime(2) (CLOCK_MONOTONIC, CLOCK_BOOTTIME).
     """
     first, last = _boot(case.before), _boot(case.after)
     if first is not None and last is not None and abs(last - first) >= SECONDS:
-        yield clock.doubt(f"the clock was set by {last - first:+d} s while the load ran")
+        yield clock.doubt(f"the clock was set by {last - first:+d} s during the load")
     began, ended = _uptime(case.before), _uptime(case.after)
     if began is not None and ended is not None and ended - began - case.elapsed > SLEPT:
         lost = ended - began - case.elapsed
-        yield clock.doubt(f"the machine was asleep for {lost:.0f} s under the load", invalid=True)
+        yield clock.doubt(f"the host was suspended for {lost:.0f} s during the load", invalid=True)
 
 
 def _boot(snapshot: Snapshot) -> int | None:

@@ -44,21 +44,24 @@ STOLEN = 0.05
 
 @check(
     "steal",
-    "the hypervisor gave the CPU to others",
+    "CPU time was stolen by the hypervisor",
     looks_at="/proc/stat, `steal`",
     limit="5 % of all CPU time between the snapshots",
-    remedy="More blocks, so that it hits all treatments alike; or a machine with CPUs of its own.",
+    remedy=(
+        "Run more blocks, so that all treatments are affected equally; or use a host with"
+        " dedicated CPUs."
+    ),
     source="proc_stat(5)",
     reads=lambda _scene: (STAT,),
 )
 def steal(case: LoadEvidence) -> Iterator[Doubt]:
-    """The hypervisor gave this machine's CPU time to somebody else.
+    """The hypervisor withheld CPU time from this host (steal).
 
     Source: proc_stat(5), ``steal``: time that a virtual CPU was ready and the host ran others.
     """
     share = cpu_shares(case).get("steal", 0.0)
     if share >= STOLEN:
-        yield steal.doubt(f"the hypervisor took {share:.0%} of this machine's CPU time")
+        yield steal.doubt(f"the hypervisor took {share:.0%} of the CPU time of this host (steal)")
 
 
 OTHERS = 0.10
@@ -149,21 +152,21 @@ def _ours(snapshot: Snapshot, tasks: Mapping[int, _Task]) -> set[int]:
 
 @check(
     "other-cpu",
-    "other programs used the CPU",
+    "other processes used the CPU",
     looks_at="/proc/PID/stat of every process, without iotrial, its parents and kernel threads",
     limit="10 % of all CPU time between the snapshots",
-    remedy="End what is named, or measure when it is quiet; more blocks where you cannot.",
+    remedy="Stop the named processes, or measure while they are idle; otherwise run more blocks.",
     source="proc_pid_stat(5)",
     reads=lambda _scene: (PROCESSES, LOOKER),
 )
 def other_cpu(case: LoadEvidence) -> Iterator[Doubt]:
     """Processes that are not the load used the CPU while it ran.
 
-    Every process is looked at before and after the load.  The load's own are gone by then; what
-    reads the list, its parents (iotrial, the shell it was called from, sshd) and kernel threads,
-    which may work for the load, are left out.  What the rest used is somebody else's, and they are
-    named. Children that began and ended in between are in the account of the parent that waited
-    for them.
+    The CPU time of every process is read before and after the load.  Processes of the load have
+    ended by then; the process that reads the list, its parents (iotrial, the shell it was called
+    from, sshd) and kernel threads, which may work for the load, are excluded.  The check reports
+    the CPU time of all others, and names them.  Children that started and ended in between are
+    accounted to the parent that waited for them.
 
     Source: proc_pid_stat(5); PF_KTHREAD in include/linux/sched.h.
     """
@@ -172,7 +175,9 @@ def other_cpu(case: LoadEvidence) -> Iterator[Doubt]:
         return
     spent = used(case)
     most = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in list(spent.items())[:_NAMED])
-    yield other_cpu.doubt(f"others used {part:.0%} of the CPU time while the load ran: {most}")
+    yield other_cpu.doubt(
+        f"other processes used {part:.0%} of the CPU time during the load: {most}"
+    )
 
 
 CORE = 0.95
@@ -183,43 +188,41 @@ named instead (:data:`other_cpu`)."""
 
 @check(
     "generator-bound",
-    "the load had no CPU left, or did not fill its queue",
+    "the load was CPU-bound, or did not fill its queue",
     looks_at=(
-        "CPU of each job as the tool says it; /proc/stat; fio's `iodepth_level` against the"
-        " `iodepth` that it was given"
+        "CPU of each job as reported by the tool; /proc/stat; fio's `iodepth_level` against its"
+        " `iodepth`"
     ),
     limit=(
         "95 % of a core in a job; or 97 % of all CPU time used; for the queue"
-        " (`queue-not-filled`): more than half of fio's I/Os were submitted with less than half the"
-        " depth asked for"
+        " (`queue-not-filled`): more than half of fio's I/Os submitted at less than half the"
+        " configured depth"
     ),
     remedy=(
-        "Spread the load with numjobs, batch its submissions, take fewer system calls"
-        " (io_uring), or generate it elsewhere; expect it of a polling engine (hipri)."
+        "Spread the load with numjobs, batch its submissions, use fewer system calls"
+        " (io_uring), or generate it on another host; normal for a polling engine (hipri)."
     ),
     source="HOWTO of fio (usr_cpu, sys_cpu, iodepth_level); proc_stat(5)",
     reads=lambda _scene: (STAT, PROCESSES, LOOKER),
 )
 def generator_bound(case: LoadEvidence) -> Iterator[Doubt]:
-    """The load had no CPU left, and the rate is the CPU's and not the storage's.
+    """The load was CPU-bound: the rate is limited by the CPU, not by the storage.
 
-    A job whose user and system time come to a whole core cannot submit faster; so a machine on
-    which no CPU was ever idle.  fio's own parser says the first under the same name; then it is
-    said once. That fio did not keep its queue filled is said by its parser as well
+    A job whose user and system time equal a whole core cannot submit faster; neither can a load on
+    a host without an idle CPU.  The parser of fio reports the first under the same name; it is
+    then reported once.  It also reports that fio did not keep its queue filled
     (``queue-not-filled``).
 
     Sources: HOWTO of fio (usr_cpu, sys_cpu, iodepth_level); proc_stat(5).
     """
     bound = [f"{job} {used:.0%}" for job, used in _jobs(case).items() if used >= CORE]
     if bound:
-        yield generator_bound.doubt(f"jobs kept a core busy all the time: {', '.join(bound[:5])}")
+        yield generator_bound.doubt(f"CPU-bound jobs: {', '.join(bound[:5])}")
         return
     shares = cpu_shares(case)
     busy = 1 - shares.get("idle", 1.0) - shares.get("iowait", 0.0) - shares.get("steal", 0.0)
     if busy >= ALL_CPUS and share_of_others(case) < OTHERS:
-        yield generator_bound.doubt(
-            f"no CPU was idle: {busy:.0%} of the CPU time of the machine was used"
-        )
+        yield generator_bound.doubt(f"no idle CPU: {busy:.0%} of the CPU time of the host was used")
 
 
 def _jobs(case: LoadEvidence) -> dict[str, float]:
@@ -253,29 +256,29 @@ def _reads(scene: CheckContext) -> tuple[CheckReading, ...]:
 
 @check(
     "throttling",
-    "slowed down by heat or power",
+    "thermal or power throttling",
     looks_at=(
         "thermal_throttle/*_count of each CPU; powercap energy and limit (RAPL); the"
         " temperature of NVMe drives"
     ),
     limit=(
-        "any thermal event of the processor (INVALID); an event of its power limit, 97 % of the"
-        " limit on average, or a drive at its warning temperature (doubt)"
+        "any thermal event of the processor (INVALID); a power limit event, 97 % of the limit"
+        " on average, or a drive at its warning temperature (doubt)"
     ),
     remedy=(
-        "Cool it, raise the power limit, or load it less; let it warm up before the first block"
-        " so that all treatments meet the same heat."
+        "Improve cooling, raise the power limit, or reduce the load; warm up before the first"
+        " block so that all treatments run at the same temperature."
     ),
     source="Documentation/ABI/testing/sysfs-devices-system-cpu and powercap.rst of the kernel",
     invalid=True,
     reads=_reads,
 )
 def throttling(case: LoadEvidence) -> Iterator[Doubt]:
-    """The processor or a drive was slowed down by heat or by a limit of power.
+    """The processor or a drive was throttled by its temperature or by a power limit.
 
-    Intel processors count thermal events; RAPL says how much energy was used, and its limit how
-    much might have been; NVMe drives have a warning temperature.  What a machine has not (a
-    virtual one has none of them) is not judged.
+    Intel processors count thermal events; RAPL reports the energy used and the limit; NVMe drives
+    have a warning temperature.  Sensors that a host does not have (a virtual machine has none) are
+    not judged.
 
     Sources: Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle);
     Documentation/power/powercap/powercap.rst; drivers/nvme/host/hwmon.c (temp1_max is the drive's
@@ -304,8 +307,8 @@ def _events(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[Dou
     for (part, kind), times in grown.items():
         if times > 0:
             hot = kind == "throttle"
-            why = "too hot" if hot else "at its power limit"
-            what = f"the processor was slowed down: {part} {why} ({times} times)"
+            why = "thermal throttling" if hot else "power limit"
+            what = f"the processor was throttled: {part} {why} ({times} times)"
             yield throttling.doubt(what, invalid=hot)
 
 
@@ -322,7 +325,7 @@ def _power(before: Mapping[str, str], after: Mapping[str, str], seconds: float) 
         if watts >= NEAR * limit / 1e6:
             name = after.get(f"{folder}/name", folder.rpartition("/")[2])
             yield throttling.doubt(
-                f"{name} used {watts:.0f} W of the {limit / 1e6:.0f} W it may use"
+                f"{name} used {watts:.0f} W of its limit of {limit / 1000000.0:.0f} W"
             )
 
 
@@ -331,5 +334,8 @@ def _hot(after: Mapping[str, str]) -> Iterator[Doubt]:
         most = after.get(f"{path.removesuffix('input')}max", "")
         if path.endswith("temp1_input") and most and int(value) >= int(most) > 0:
             disk = path.split("/")[3]
-            what = f"{disk} is at {int(value) // 1000} °C, its warning is at {int(most) // 1000} °C"
+            what = (
+                f"{disk} is at {int(value) // 1000} °C, its warning temperature is"
+                f" {int(most) // 1000} °C"
+            )
             yield throttling.doubt(what)

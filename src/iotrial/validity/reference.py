@@ -8,17 +8,17 @@ from iotrial.validity import checks
 _HEAD = """# Validity
 
 A load that was disturbed still prints a number.
-Each check below looks at what the machine counted before and after a load.
-It comes to nothing, to a *doubt*, or to *INVALID*.
-A doubt travels with its trial into every report.
-What many trials say alike stands there once, with their number and its range.
-An INVALID trial does not count: it is queued again, and reports say how many there were.
-What is read is kept in the trial's folder (`validity.json`), so the decision can be made again.
-What a machine does not have (thermal counters in a virtual one, md, swap) is not judged.
+Each check below compares counters of the host before and after a load.
+Its result is nothing, a *doubt*, or *INVALID*.
+A doubt is stored with its trial and shown in every report.
+Equal doubts of several trials are shown once, with their number and range.
+An INVALID trial is excluded: it is queued again, and reports state the number of excluded trials.
+The counters are stored in the trial's folder (`validity.json`), so the decision can be repeated.
+Counters that a host does not have (thermal counters in a virtual machine, md, swap) are not judged.
 
-Other things make a trial INVALID too: a setting that changed under the load (`drift`), a cache
-that was to be dropped and was not (`cache-kept`), and what the tool itself says (fio: cut short,
-errors, steady state not attained).
+A trial is also INVALID if a setting changed during the load (`drift`), if the cache was not
+dropped as configured (`cache-kept`), or if the tool reports it (fio: truncated output, errors,
+steady state not attained).
 [Good experiments](good-experiments.md) says how to avoid all this.
 
 | check | of | when | can be INVALID |
@@ -46,7 +46,7 @@ def _section(check: ValidityCheck) -> str:
     _, _, about = check.about.partition("\n")
     prose = about.partition("\nSource")[0].partition("\nReference")[0]
     lines = (
-        ("looks at", check.looks_at),
+        ("reads", check.looks_at),
         ("limit", check.limit),
         ("remedy", check.remedy),
         ("source", check.source),

@@ -51,27 +51,27 @@ _FEWEST = 3
 
 @study_check(
     "first-run",
-    "the first trial of each treatment is unlike the others",
+    "the first trial of each treatment differs from the others",
     looks_at="the valid trials of the study, in their order",
     limit=(
-        "more than the margin, and four standard errors, over treatments with three trials and"
-        " more, 6 degrees of freedom together"
+        "more than the margin and four standard errors, over treatments with at least three"
+        " trials, 6 degrees of freedom in total"
     ),
     remedy=(
-        "Warm up first (`prepare` for each study: precondition, lay out), and do not quote"
-        " absolute numbers of the first block."
+        "Warm up first (`prepare` for each study: precondition, lay out), and do not report"
+        " absolute values of the first block."
     ),
     source="Student's t on logarithms, as the module says",
 )
 def first_run(results: Results) -> Iterator[Doubt]:
     """The first trial of each treatment differs from its later ones.
 
-    What the first block pays alone: blocks written for the first time, cold caches of array and
-    drive, a clock that rises, an allocator that is empty.  For each treatment the logarithm of its
-    first trial is held against the mean of its later ones; the mean of these differences over
-    treatments is held against what the later trials scatter by.  Blocks keep it out of comparisons
-    between treatments; it is in the absolute numbers, and it says that later trials were not yet
-    alike either, perhaps.
+    Only the first block has these costs: blocks written for the first time, cold caches of array
+    and drive, a rising CPU clock, an empty allocator.  For each treatment the logarithm of its
+    first trial is compared with the mean of its later ones; the mean of these differences over
+    treatments is compared with the scatter of the later trials.  Blocking removes the effect from
+    comparisons between treatments; it remains in absolute values, and later trials may not be
+    stationary either.
 
     Reference: Student (1908), The probable error of a mean, Biometrika 6, 1-25.
     """
@@ -115,30 +115,29 @@ _BETWEEN = {"read": "randread", "write": "randwrite"}
 
 @study_check(
     "working-set",
-    "the working set lies in a cache",
+    "the working set fits in a cache",
     looks_at=(
-        "the study's results: fio's random and sequential loads of one block size on disks"
-        " that turn; treatments, and workloads, that differ in nothing but `size` (or `filesize`);"
-        " the memory of the host"
+        "the study's results: fio's random and sequential loads of one block size on rotating"
+        " disks; treatments and workloads that differ only in `size` (or `filesize`); the"
+        " memory of the host"
     ),
     limit=(
         "random at 80 % of sequential or more on rotating disks; a smaller working set 25 %"
         " faster than the largest"
     ),
     remedy=(
-        "Take a working set several times larger than every cache on the way, or decide on"
-        " purpose that the cache is what you measure."
+        "Use a working set several times larger than every cache on the path, or measure the"
+        " cache on purpose."
     ),
     source="data sheets of disks: seek 8 to 12 ms",
 )
 def working_set(results: Results) -> Iterator[Doubt]:
-    """It lies in a cache, on the host, in the array or in the drive.
+    """The working set fits in a cache of the host, the array or the drive.
 
-    Signs that only a study as a whole shows.  On a rotating disk random reads are a hundred times
-    slower than sequential ones; where both are as fast, a cache answered.  And a second size
-    tells: where a study reads two working sets with the same load, as levels of its size or as two
-    workloads that differ in nothing else, and the small one is much faster, a cache answered for
-    it.
+    Only a study as a whole shows this.  On a rotating disk random reads are a hundred times slower
+    than sequential ones; if both are as fast, reads were served from a cache.  A second size shows
+    it too: if a study reads two working sets with the same load, as levels of its size or as two
+    workloads that differ only in size, and the smaller is much faster, it was served from a cache.
 
     Source: the seek of a drive of 7,200/min costs 8 to 12 ms, 4 KiB at 150 MB/s cost 0.03 ms
     (vendors' data sheets); :data:`ALIKE` is far from any such ratio.
@@ -178,8 +177,8 @@ def _random_as_sequential(results: Results) -> Iterator[Doubt]:
             random = mean(records, metric)
             if ordered and random >= ALIKE * ordered:
                 yield working_set.doubt(
-                    f"{other.name} is as fast as {one.name} ({random / ordered:.0%}) on a disk"
-                    " that turns: a cache answered"
+                    f"{other.name} is as fast as {one.name} ({random / ordered:.0%}) on a"
+                    " rotating disk: reads were served from a cache"
                 )
                 break
 
@@ -260,9 +259,9 @@ def _where(results: Results, sizes: tuple[int, int]) -> str:
     memory = max((int(value) for value in told if value), default=0)
     if memory and sizes[0] < memory <= sizes[1]:
         return (
-            f"The small one fits into the memory ({format_bytes(memory)}), the large one does not"
+            f"The smaller working set fits in memory ({format_bytes(memory)}), the larger does not"
         )
-    return "A cache on the way answers for the small one: the host's, the array's or the drive's"
+    return "The smaller working set is served from a cache: of the host, the array or the drive"
 
 
 def _with(treatment: Treatment, factor: str, label: str) -> Treatment:
@@ -283,22 +282,21 @@ _RECEIVED = {"read": ("read.bw",), "write": ("write.bw.received", "write.bw")}
 
 @study_check(
     "link",
-    "the link is full, whatever the treatment",
+    "the link is saturated at every treatment",
     looks_at="the study's results: iperf3 workloads against the bandwidth of all others",
-    limit="all treatments within 1 % of what iperf3 reaches",
+    limit="all treatments within 1 % of the iperf3 bandwidth",
     remedy=(
-        "Use smaller blocks or fewer jobs, look at latency and CPU per I/O instead, or take a"
-        " faster link."
+        "Use smaller blocks or fewer jobs, decide by latency or CPU per I/O, or use a faster link."
     ),
     source="iperf3(1): payload, as received",
 )
 def link(results: Results) -> Iterator[Doubt]:
-    """All treatments are as fast as the link, and so cannot differ.
+    """All treatments reach the link bandwidth, so that no difference is detectable.
 
-    A study over a network that has an iperf3 workload knows the ceiling.  Where every treatment of
-    another workload comes within 1 % of it, the link was measured and not the setting: ``same`` is
-    then no answer about the setting.  iperf3 counts payload, as a load does; a load that needs a
-    few percent of the link for its protocol does not come that near, and is not doubted.
+    In a study over a network, an iperf3 workload measures the bandwidth of the link.  If every
+    treatment of another workload is within 1 % of it, the link was measured and not the setting:
+    the verdict ``same`` is then not evidence about the setting.  iperf3 counts payload, as a load
+    does; a load whose protocol needs a few percent of the link stays below the limit.
     """
     for operation in ("read", "write"):
         ceiling = _ceiling(results, operation)
@@ -311,9 +309,9 @@ def link(results: Results) -> Iterator[Doubt]:
             if rates and min(rates) >= NEAR * ceiling:
                 most = format_value(ceiling, "bytes/s")
                 yield link.doubt(
-                    f"{workload.name} fills the link at every treatment: {metric} is"
-                    f" {min(rates) / ceiling:.1%} and more of the {most} that"
-                    " iperf3 reaches. It cannot show a difference"
+                    f"{workload.name} saturates the link at every treatment: {metric} is at"
+                    f" least {min(rates) / ceiling:.1%} of the iperf3 bandwidth, {most}. No"
+                    " difference is detectable"
                 )
 
 
@@ -333,23 +331,23 @@ _ADD_UP = ("iops", "bw", "rate")
 
 @study_check(
     "uneven-hosts",
-    "one of several hosts did much more or less than the others",
+    "the result of one host differs greatly from the other hosts",
     looks_at=(
         "the study's results: the primary metric of each host of a treatment, over all its"
-        " trials, where it adds up (IOPS, bandwidth)"
+        " trials, if it is additive (IOPS, bandwidth)"
     ),
     limit=f"{UNEVEN:.0%} above or below the mean of the hosts that load targets of the same names",
     remedy=(
-        "Look at `Where the load went` in the report for that host: its CPU, adapter, paths."
-        " Where it is another kind of machine, measure it by itself."
+        "Check `Load distribution` in the report for that host: CPU, adapter, paths. Measure a"
+        " host of another kind separately."
     ),
-    source="what the study measured",
+    source="the study's measurements",
 )
 def uneven_hosts(results: Results) -> Iterator[Doubt]:
-    """Of several hosts that were loaded alike, one did much more or less than the others.
+    """The result of one host differs greatly from the other hosts under the same load.
 
-    Their sum is then no measure of n hosts, and how it scales is a question about the one.  Only
-    hosts that load targets of the same names are held against each other.
+    Their sum then does not represent n hosts, and scaling depends on the one host.  Only hosts that
+    load targets of the same names are compared.
     """
     for workload in results.study.workloads:
         name = primary(results, workload.name)
@@ -367,8 +365,8 @@ def uneven_hosts(results: Results) -> Iterator[Doubt]:
         _, treatment, (host, ratio), hosts = max(found, key=lambda each: each[0])
         more = f"; {len(found) - 1} more like it" if len(found) > 1 else ""
         yield uneven_hosts.doubt(
-            f"{workload.name} at {treatment_text(treatment)}: {host} did {ratio:.0%} of what the"
-            f" {hosts} hosts did on average{more}"
+            f"{workload.name} at {treatment_text(treatment)}: {host} reached {ratio:.0%} of the"
+            f" mean of the {hosts} hosts{more}"
         )
 
 

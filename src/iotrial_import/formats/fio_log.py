@@ -238,9 +238,9 @@ def judged_doubt(tick: float, whose: str) -> Doubt:
     unit, other = ("nano", "micro") if tick == NANO else ("micro", "nano")
     return Doubt(
         UNIT,
-        f"the log does not say its unit; {whose} are taken for {unit}seconds, and would be "
-        f"{'1000 times' if tick == NANO else 'a thousandth of'} what is said, were they "
-        f"{other}seconds",
+        f"the log has no unit; {whose} are taken for {unit}seconds, and would be"
+        f" {'1000 times' if tick == NANO else 'a thousandth of'} what is said, were they"
+        f" {other}seconds",
         "compare with fio's own output of the run: fio counts microseconds before 2.99, "
         "nanoseconds since",
     )
@@ -271,7 +271,7 @@ class FioLog:
         kind, layout = kind_of(raw), _layout(data, raw)
         if not kind:
             raise FormatError(
-                f"{raw}: the name does not say what was logged: bw, iops, lat, clat or slat",
+                f"{raw}: the name does not identify the log: bw, iops, lat, clat or slat",
                 advice="Name it as fio does: job_clat.1.log",
             )
         head = _lines(bytes(data[:_HEAD]))
@@ -483,7 +483,7 @@ def _pause(longest: float, seconds: float, rows: int, raw: str) -> Iterator[Doub
         yield Doubt(
             "fio-log-pause",
             f"{raw}: no line for {longest:g} of {seconds:g} s: a device that hung, or a wrong time",
-            "look at the times around it; the rates count it as time",
+            "check the times around it; the rates include this time",
         )
 
 
@@ -568,8 +568,8 @@ def _joined_jobs(parts: list[slice], raw: str) -> Iterator[Doubt]:
     if len(parts) > 1:
         yield Doubt(
             "fio-log-jobs",
-            f"{raw}: line {parts[1].start + 1}: the time begins anew, in all {len(parts)} times: "
-            "several jobs in one file; taken as side by side, their rates added up",
+            f"{raw}: line {parts[1].start + 1}: the time begins again, in all {len(parts)}"
+            " times: several jobs in one file; taken as side by side, their rates added up",
             "were they runs one after another, the rates are too high: give a file for each",
         )
 
@@ -590,5 +590,5 @@ _GAPS = Doubt(
 _COMPRESSED = Doubt(
     "fio-log-ones",
     "every window says 1: with log_compression fio averages the ones of each I/O: no rate",
-    "leave out log_compression, or log_avg_msec",
+    "remove log_compression, or log_avg_msec",
 )

@@ -116,7 +116,7 @@ class FioText:
         if empty:
             lines = ", ".join(str(line) for line in empty[:5])
             what = f"fio began on line {lines} and has no result"
-            doubt = Doubt("no-report", what, "it failed or was stopped: leave it out, or repeat it")
+            doubt = Doubt("no-report", what, "it failed or was stopped: remove it, or repeat it")
             recordings[-1] = replace(recordings[-1], doubts=(*recordings[-1].doubts, doubt))
         return tuple(recordings)
 
@@ -192,7 +192,7 @@ def _recording(
     known = {head.name for head in heads}
     untold = [block.name for block in blocks if block.name not in known]
     if untold:
-        what = f"the text does not say what {_clean(untold[0])} was told to do"
+        what = f"the text does not contain the options of {_clean(untold[0])}"
         doubts.append(Doubt("no-options", what, "keep all that fio writes: --output goes first"))
         heads = []
     elif len(heads) == len(known):
@@ -503,7 +503,7 @@ def _counted(moved: TransferLine, ios: int, place: LinePosition) -> Iterator[Dou
     if not moved.iops.has(wrapped):
         raise place.error(f"{said}, not {moved.iops.shown:g}: one of them was changed")
     what = f"{said}; fio says {moved.iops.shown:g}: its product overflowed 32 bits"
-    yield Doubt("overflow", what, "the count of I/Os was used instead; look at the other numbers")
+    yield Doubt("overflow", what, "the count of I/Os was used instead; check the other numbers")
 
 
 def _bytes(part: DirectionBlock, ios: int, sizes: _Sizes) -> float:
@@ -611,7 +611,7 @@ def _untold(block: GroupBlock, label: str) -> Iterator[Doubt]:
     """What the block does not say, or says of I/Os that failed."""
     if block.failed and block.failed[0]:
         what = f"job {label} went on after {block.failed[0]} errors: {block.failed[1][:80]}"
-        yield Doubt("io-errors", what, "look at what failed: I/Os that fail are fast")
+        yield Doubt("io-errors", what, "check what failed: I/Os that fail are fast")
     if block.issued is None:
         what = f"job {label}: its block ends before the count of I/Os"
         yield Doubt("not-whole", what, lines.AGAIN)
@@ -621,7 +621,7 @@ def _untold(block: GroupBlock, label: str) -> Iterator[Doubt]:
     for operation, ios in zip(DIRECTIONS, block.issued.ios, strict=True):
         if ios and operation not in block.parts:
             what = f"job {label}: {ios} {operation}s were issued, and no line says how fast"
-            yield Doubt("not-whole", what, "they failed, or their lines are missing: look at them")
+            yield Doubt("not-whole", what, "they failed, or their lines are missing: check them")
 
 
 _DISK = re.compile(

@@ -58,7 +58,7 @@ def _recordings(text: str, raw: str) -> Iterator[Recording]:
             continue
         said = _LINE.fullmatch(line)
         if said is None:
-            message = f"{raw}: line {number}: {line[:60]!r} is no result of IO500"
+            message = f"{raw}: line {number}: {line[:60]!r} is not a result of IO500"
             raise FormatError(message, advice="[RESULT] PHASE NUMBER UNIT : time NUMBER seconds")
         value = float(said["value"]) * _SCALE[said["unit"].lower()]
         if value <= 0:

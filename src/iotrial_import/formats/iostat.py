@@ -97,7 +97,7 @@ class IostatRun:
 def number(text: str, place: str) -> float:
     """Raises FormatError for anything but digits with one decimal mark."""
     if not _NUMBER.fullmatch(text):
-        what = f"{place}: {text[:40]!r} is no number"
+        what = f"{place}: {text[:40]!r} is not a number"
         raise FormatError(what, advice="Take it without -h or --human, and whole.")
     return float(text.replace(",", "."))
 

@@ -242,7 +242,7 @@ class _Text(TableReader):
 
     def cut(self, data: Buffer, last: ImportTable) -> Iterator[Doubt]:
         if bytes(data[-1:]) != b"\n" and last.rows[-1].cells[-1:] != ("",):
-            yield Doubt("cut", _LAST_WORDS, "Look whether the last line is whole.")
+            yield Doubt("cut", _LAST_WORDS, "Check whether the last line is whole.")
 
 
 FORMAT = _Text()

@@ -661,7 +661,7 @@ def _by_role(name: str, role: str, said: Mapping[str, object]) -> TableColumn:
         near = difflib.get_close_matches(role, ROLES, n=1)
         hint = f"did you mean {near[0]!r}?  " if near else ""
         advice = f"{hint}There are: {', '.join(ROLES)}"
-        raise UsageError(f"column {name}: {role!r} is no role", advice=advice)
+        raise UsageError(f"column {name}: {role!r} is not a role", advice=advice)
     unit, wanted = str(said.get("unit", "")), str(said.get("metric", ""))
     names = said.get("names", {})
     if not isinstance(names, Mapping):
@@ -688,7 +688,7 @@ def _checked(name: str, wanted: str, unit: str) -> None:
         meant = metric(full_name(wanted, "")).unit
     except KeyError:
         advice = "For example: bw, iops, lat.mean, lat.p99, seconds, read.bw, write.iops, cpu.usr"
-        raise UsageError(f"column {name}: there is no metric {wanted!r}", advice=advice) from None
+        raise UsageError(f"column {name}: unknown metric {wanted!r}", advice=advice) from None
     if unit and base != meant:
         what = f"column {name}: {wanted} is in {meant or 'plain numbers'}, {unit!r} is not"
         raise UsageError(what)

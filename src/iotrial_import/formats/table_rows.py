@@ -418,7 +418,7 @@ def recordings(table: ImportTable, columns: TableColumns, raw: str) -> tuple[Rec
         what = f"{raw}: line {table.header.line}: no column is a measurement"
         names = ", ".join(name for name in table.header.cells if name)
         advice = (
-            f'Say which with --map: bw = {{ metric = "bw", unit = "KiB/s" }}; there are {names}'
+            f'Select it with --map: bw = {{ metric = "bw", unit = "KiB/s" }}; there are {names}'
         )
         raise FormatError(what, advice=advice)
     reading = _Reading(table, columns, columns.decimal or _mark(table, values, raw), raw)
@@ -430,7 +430,7 @@ def recordings(table: ImportTable, columns: TableColumns, raw: str) -> tuple[Rec
 
 def _unsaid(pivot: PivotTable) -> Doubt:
     names = ", ".join(pivot.columns)
-    what = f"{names} are taken as levels of {pivot.factor}; nobody says what stands below them"
+    what = f"{names} are taken as levels of {pivot.factor}; the metric of their cells is unknown"
     return Doubt(
         "pivot",
         f"{what}: neither more nor less of it is better",
@@ -455,7 +455,7 @@ def _mark(table: ImportTable, values: Sequence[TableColumn], raw: str) -> Mark:
     for line, cell in numbers:
         if "." in cell or (whole and "," in cell):
             what = f"{raw}: line {line}: {cell!r} may be a thousand times more or less"
-            raise FormatError(what, advice="Say which is the decimal mark: --decimal , or .")
+            raise FormatError(what, advice="Give the decimal mark: --decimal , or .")
     return ","
 
 
@@ -551,7 +551,7 @@ def _numbers(reading: _Reading, row: TableRow, workload: str) -> Iterator[tuple[
 def _advice(column: TableColumn) -> str:
     wanted = column.metric or "bw"
     return (
-        "Mend the cell, write n/a where there is no number, or say with --map what the column is: "
+        "Correct the cell, write n/a for a missing number, or define the column with --map: "
         f'"{column.name}" = {{ metric = "{wanted}", unit = "{column.unit or "…"}" }}, or "note".'
     )
 
@@ -626,7 +626,7 @@ def _metric(column: TableColumn, own: str, operation: str, unit: str) -> str:
         metric(name)
     except KeyError:
         if column.metric:
-            raise UsageError(f"column {column.name}: there is no metric {name!r}") from None
+            raise UsageError(f"column {column.name}: unknown metric {name!r}") from None
         return _made_up(name, unit)
     return name
 
@@ -663,8 +663,8 @@ def _gathered(found: Sequence[Recording]) -> Iterator[Recording]:
 
 
 _ADVICE = (
-    "Look what became of these runs: where they failed under one treatment alone, those that are"
-    " left make it look better than it is."
+    "Check what became of these runs: where they failed under one treatment alone, those that"
+    " are left make it look better than it is."
 )
 
 
@@ -694,7 +694,7 @@ def gaps(table: ImportTable, columns: TableColumns, raw: str) -> Iterator[Doubt]
     if empty:
         first = _place(table, raw, empty[0], names)
         many = f"{len(empty)} rows have no value, and are no runs; the first is "
-        what = many + first if len(empty) > 1 else f"{first} has no value, and is no run"
+        what = many + first if len(empty) > 1 else f"{first} has no value, and is not a run"
         yield Doubt("no-value", what, _ADVICE)
     if single and not columns.long:
         row, name = min(single, key=lambda pair: pair[0].line)

@@ -95,7 +95,7 @@ def _workbook(content: bytes, raw: str, *, data_only: bool = False) -> Any:  # n
 def _rows(sheet: Any, formulas: Any, raw: str) -> Iterator[TableRow]:  # noqa: ANN401
     if sheet.max_row * sheet.max_column > _MOST_CELLS:
         what = f"{raw}: sheet {sheet.title!r}: {sheet.max_row} rows by {sheet.max_column} columns"
-        raise FormatError(what, advice="Leave out what is no table.")
+        raise FormatError(what, advice="Remove the cells beside the table.")
     filled = _merged(sheet)
     for at, cells in enumerate(sheet.iter_rows(), 1):
         texts: list[str] = []

@@ -232,7 +232,7 @@ def _values(words: Sequence[str], columns: Sequence[str], place: str) -> dict[st
 
 def _number(word: str, place: str) -> float:
     if not _NUMBER.fullmatch(word):
-        raise FormatError(f"{place}: {word[:30]!r} is no number", advice=AGAIN)
+        raise FormatError(f"{place}: {word[:30]!r} is not a number", advice=AGAIN)
     return float(word)
 
 

@@ -45,7 +45,7 @@ def parse_udev(text: str, file: str = "") -> ConfigFile:
             found = _TOKEN.match(rule, position)
             if not found:
                 rest = rule[position:].strip(" \t,")
-                complaints.append(SyntaxProblem(began, f'{rest[:60]!r} is no KEY=="value"'))
+                complaints.append(SyntaxProblem(began, f'{rest[:60]!r} is not a KEY=="value"'))
                 break
             key, part, value = found["key"], found["part"] or "", found["value"]
             entries.append(ConfigLine(began, key, value, (), found["sign"], part, began))
@@ -201,7 +201,7 @@ def parse_fstab(text: str, file: str = "") -> ConfigFile:
         behind = fields[4:_MOST]
         wrong = [word for word in behind if not word.isdigit() and not word.startswith("#")]
         if wrong and not any(word.startswith("#") for word in behind):
-            what = f"{wrong[0][:40]!r} is no number; the last two fields are (dump, fsck)"
+            what = f"{wrong[0][:40]!r} is not a number; the last two fields are (dump, fsck)"
             complaints.append(SyntaxProblem(number, what))
         section = (fields[0], fields[1], fields[2])
         options = fields[3] if len(fields) > _LEAST else "defaults"

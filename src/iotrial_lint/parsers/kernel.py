@@ -34,10 +34,10 @@ def parse_sysctl(text: str, file: str = "") -> ConfigFile:
         key = key.removeprefix("-").strip()
         if not equals:
             if sign == "=":  # "-KEY" alone takes a key out of the patterns before it
-                complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is no KEY = VALUE"))
+                complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is not a KEY = VALUE"))
         elif not key or any(blank in key for blank in " \t\0"):
             complaints.append(
-                SyntaxProblem(number, f"{key[:60]!r} is no name of a kernel parameter")
+                SyntaxProblem(number, f"{key[:60]!r} is not a name of a kernel parameter")
             )
         else:
             entries.append(ConfigLine(number, key, value.strip(), sign=sign))
@@ -130,7 +130,7 @@ def parse_modprobe(text: str, file: str = "") -> ConfigFile:
         command = words[0]
         if command not in COMMANDS and command not in _NEWER:
             known = ", ".join(COMMANDS)
-            complaints.append(SyntaxProblem(number, f"{command[:40]!r} is no command: {known}"))
+            complaints.append(SyntaxProblem(number, f"{command[:40]!r} is not a command: {known}"))
         elif len(words) < _WORDS.get(command, 1):
             complaints.append(
                 SyntaxProblem(number, f"{line[:60]!r}: something is missing behind it")
@@ -192,7 +192,7 @@ def parse_tuned(text: str, file: str = "") -> ConfigFile:
                 SyntaxProblem(number, f"{plain[:60]!r} stands before the first [section]")
             )
         elif not equals:
-            complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is no OPTION=VALUE"))
+            complaints.append(SyntaxProblem(number, f"{plain[:60]!r} is not an OPTION=VALUE"))
         else:
             entries.append(ConfigLine(number, key.strip(), value.strip(), (section,)))
     types = {entry.section[0]: entry.value for entry in entries if entry.key == "type"}

@@ -32,7 +32,8 @@ from iotrial_lint.rule import (
     "warning",
     ("udev", "tuned"),
     reason=(
-        "Writing queue/scheduler makes a new scheduler with its own defaults, and nr_requests anew."
+        "Writing queue/scheduler makes a new scheduler with its own defaults, and nr_requests"
+        " again."
     ),
     source="block/blk-mq-sched.c: blk_mq_init_sched()",
     fix="Write the scheduler first.",
@@ -87,7 +88,7 @@ def depth_without_scheduler(sheet: ConfigFile, scene: LintContext) -> Iterator[R
     "a file of a queue that is misspelt",
     "error",
     ("udev", "tuned"),
-    reason="udev says so in its log and goes on; an echo says it nowhere.",
+    reason="udev reports it in its log and continues; an echo reports nothing.",
     source="Documentation/ABI/stable/sysfs-block",
     fix="Take the real name.",
 )
@@ -205,10 +206,10 @@ def _number(text: str) -> int:
         " it."
     ),
     source="mm/readahead.c; open(2): O_DIRECT",
-    fix="Leave it out, or measure with buffered reads.",
+    fix="Remove it, or measure with buffered reads.",
 )
 def read_ahead_direct(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
-    """Read-ahead for loads that go past the page cache."""
+    """Read-ahead for loads that bypass the page cache."""
     ahead = [each for each in sheet.of("queue") if each.name == "read_ahead_kb"]
     # Loads are looked at only where it matters: each rule sees each of a thousand files.
     if ahead and _all_direct(scene):
@@ -305,7 +306,7 @@ def _chosen(disk: HostDisk) -> str:
     source=(
         "block/elevator.c; commits f382fb0bcef4 (5.0, the single queue goes), 492af6350a5c (2.6.33)"
     ),
-    fix="Take one of none, mq-deadline, kyber and bfq: they are others, so measure anew.",
+    fix="Use one of none, mq-deadline, kyber and bfq: they are others, so measure again.",
 )
 def scheduler_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """I/O schedulers that kernels have no more."""
@@ -350,12 +351,12 @@ def scheduler_renamed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMes
 
 @rule(
     "scheduler-unknown",
-    "an I/O scheduler that nobody knows",
+    "an unknown I/O scheduler",
     "error",
     ("udev", "tuned"),
     reason="The kernel refuses the name (Invalid argument), and the device keeps its default.",
     source="block/elevator.c",
-    fix="Take one of none, mq-deadline, kyber and bfq.",
+    fix="Use one of none, mq-deadline, kyber and bfq.",
 )
 def scheduler_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """I/O schedulers that never were."""
@@ -390,7 +391,7 @@ def udev_echo(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
         if each.how == "echo":
             found.setdefault(each.entry, []).append(_itself(each, scene))
     for entry, words in found.items():
-        what = "a shell is started to write settings, and nobody hears when it fails"
+        what = "a shell is started to write settings, and its failure is not reported"
         yield at(entry, what, ", ".join(words))
 
 
@@ -438,13 +439,13 @@ def udev_goto(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     fix='Give it a link: SYMLINK+="…"',
 )
 def udev_name(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
-    """NAME on what is no network interface."""
+    """NAME on what is not a network interface."""
     for group in sheet.groups():
         for entry in group:
             if entry.key != "NAME" or entry.sign not in ("=", ":=", "+="):
                 continue
             if entry.value in ("%k", "$kernel"):
-                yield at(entry, "it says nothing: a device has its kernel name", "Take NAME out.")
+                yield at(entry, "it has no effect: a device has its kernel name", "Take NAME out.")
             elif _of_block(group):
                 what = "the name of a block device cannot be changed: it is ignored"
                 yield at(entry, what, f'SYMLINK+="{entry.value}"')
@@ -484,11 +485,11 @@ def udev_operator(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessag
     """Asking where something is to be set, and setting where something is to be asked."""
     for entry in sheet.entries:
         if entry.key in _ASKED and entry.sign not in _MATCH:
-            what = f"{entry.key} can only be asked: {entry.sign} is no comparison"
+            what = f"{entry.key} can only be asked: {entry.sign} is not a comparison"
             yield at(entry, what, f'{named(entry)}=="{entry.value}"')
         elif entry.key in _SET and entry.sign in _MATCH:
             right = "+=" if entry.key == "RUN" else "="
-            what = f"{entry.key} can only be set: {entry.sign} is no assignment"
+            what = f"{entry.key} can only be set: {entry.sign} is not an assignment"
             yield at(entry, what, f'{named(entry)}{right}"{entry.value}"')
 
 
@@ -524,7 +525,7 @@ def udev_removed_key(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMes
     """Keys that udev reads no more."""
     for entry in sheet.entries:
         if entry.key in _KEYS_REMOVED:
-            what = f"udev knows no {named(entry)} any more, and skips the whole rule"
+            what = f"udev no longer knows {named(entry)}, and skips the whole rule"
             yield at(entry, what, _today(entry))
 
 
@@ -557,7 +558,7 @@ def udev_removed_option(sheet: ConfigFile, _scene: LintContext) -> Iterator[Rule
         if entry.key == "OPTIONS":
             for word in entry.value.replace(",", " ").split():
                 if word.partition("=")[0] in _REMOVED:
-                    yield at(entry, f"udev ignores {word}: it is no option any more")
+                    yield at(entry, f"udev ignores {word}: it is no longer an option")
 
 
 KEYS = frozenset({

@@ -40,7 +40,7 @@ _SIZE = re.compile(r"\b(\d+)\s?([kKmM])(?:i?[bB])?\b")
     ("fio",),
     reason="What was copied and changed keeps its old description, and reports are labelled by it.",
     source="fio(1): description",
-    fix="Let the description say what the job does.",
+    fix="Describe in it what the job does.",
 )
 def fio_description(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """A description that says another block size."""
@@ -114,7 +114,7 @@ def fio_libaio_buffered(sheet: ConfigFile, _scene: LintContext) -> Iterator[Rule
         "fio(1): ramp_time; SNIA Solid State Storage Performance Test Specification"
         " (preconditioning)"
     ),
-    fix="ramp_time=30s, or look at the first seconds apart",
+    fix="ramp_time=30s, or check the first seconds apart",
 )
 def fio_no_ramp(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Writes that are measured from the first second."""
@@ -160,7 +160,7 @@ def _cached(job: FioSection) -> bool:
     ("fio",),
     reason="fio refuses the job file (bad option value).",
     source="fio(1): rw",
-    fix="Take one of read, write, randread, randwrite, rw, randrw, trim and the like.",
+    fix="Use one of read, write, randread, randwrite, rw, randrw, trim and the like.",
 )
 def fio_pattern(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Kinds of I/O that fio does not know."""
@@ -331,8 +331,8 @@ def fio_verify_without_map(sheet: ConfigFile, _scene: LintContext) -> Iterator[R
     "warning",
     ("fio",),
     reason=(
-        "fio asks nobody: what is on the device is gone.  A mounted one it refuses, one that LVM,"
-        " md or multipath hold it does not."
+        "fio does not ask: the content of the device is lost.  A mounted one it refuses, one"
+        " that LVM, md or multipath hold it does not."
     ),
     source="fio(1): allow_mounted_write; fio filesetup.c",
     fix="Let a study name the target: iotrial looks who uses it before anything is written.",

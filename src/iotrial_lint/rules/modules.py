@@ -95,7 +95,7 @@ def module_removed(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessag
     for each in sheet.of("module"):
         if removed(each.name, scene):
             found = _GONE[each.name]
-            what = f"it is no parameter from {spelled(found.since)} on: {found.why}"
+            what = f"it is not a parameter from {spelled(found.since)} on: {found.why}"
             yield at(each, what, _line(each, found.instead))
 
 
@@ -115,7 +115,7 @@ def _line(setting: ConfigSetting, instead: str) -> str:
     ("modprobe", "tuned", "cmdline"),
     reason="The module says `unknown parameter … ignored` once, when it is loaded.",
     source="modinfo of the host; for a few modules the sources of Linux 6.1",
-    fix="Look at `modinfo -p MODULE`.",
+    fix="Check `modinfo -p MODULE`.",
 )
 def module_unknown(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Parameters that a module does not have."""
@@ -147,7 +147,7 @@ _POLLED = ("nvme.poll_queues", "virtio_blk.poll_queues")
         " stay idle unless a program asks for polling (IORING_SETUP_IOPOLL, RWF_HIPRI)."
     ),
     source="drivers/nvme/host/pci.c: poll_queues; io_uring_setup(2); preadv2(2)",
-    fix="Leave it out, unless the program polls.",
+    fix="Remove it, unless the program polls.",
 )
 def poll_queues(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Queues for polling, which nothing polls by itself."""
@@ -158,7 +158,7 @@ def poll_queues(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
 
 @rule(
     "tuned-inert",
-    "an option of tuned that does nothing any more",
+    "an obsolete option of tuned, without effect",
     "warning",
     ("tuned",),
     reason=(

@@ -244,7 +244,7 @@ _VERSIONS = ("vers", "nfsvers")
         "nfs(5): Using NFS over UDP on high-speed links; RFC 7530, 3.1; fs/nfs/Kconfig:"
         " NFS_DISABLE_UDP_SUPPORT (5.6); fs/nfs/fs_context.c"
     ),
-    fix="proto=tcp, or leave it out: TCP is the default.",
+    fix="proto=tcp, or remove it: TCP is the default.",
 )
 def nfs_over_udp(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """NFS over UDP, which kernels refuse."""

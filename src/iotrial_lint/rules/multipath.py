@@ -24,7 +24,7 @@ from iotrial_lint.rule import (
     "error",
     ("multipath",),
     reason=(
-        "The second map gets another name, and which of them is second is decided anew at each"
+        "The second map gets another name, and which of them is second is decided again at each"
         " boot."
     ),
     source="multipath.conf(5): alias",
@@ -162,8 +162,8 @@ def multipath_min_io(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMess
     "note",
     ("multipath",),
     reason=(
-        "A new disk has one path until somebody lists it, and nothing says so.  Where disks are"
-        " few it may be what is wanted."
+        "A new disk has one path until it is listed, without a warning.  With few disks"
+        " this may be intended."
     ),
     source="multipath.conf(5): blacklist section, blacklist_exceptions section",
     fix=(
@@ -260,7 +260,7 @@ def _today(entry: ConfigLine, known: Keyword) -> str:
     "warning",
     ("multipath",),
     reason=(
-        "The feature and no_path_retry say the same; multipath takes the feature out where"
+        "The feature and no_path_retry set the same; multipath takes the feature out where"
         " no_path_retry is set."
     ),
     source=(
@@ -290,7 +290,7 @@ _SECTIONS_MULTIPATH_UNKNOWN = frozenset({
     "a keyword that multipath does not know",
     "error",
     ("multipath",),
-    reason="multipathd says `invalid keyword` once in its log, and goes on without.",
+    reason="multipathd logs `invalid keyword` once, and ignores the line.",
     source="multipath-tools 0.4.5 to 0.14.3, libmultipath/dict.c; multipath.conf(5)",
     fix="Take the real keyword, in its section.",
 )
@@ -300,10 +300,10 @@ def multipath_unknown(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMe
         head, _, name = section.rpartition("/")
         if not head and name not in _SECTIONS_MULTIPATH_UNKNOWN:
             near = nearest(name, _SECTIONS_MULTIPATH_UNKNOWN, 0.7)
-            yield RuleMessage(line, name, "there is no such section" + _hint(near))
+            yield RuleMessage(line, name, "unknown section" + _hint(near))
         elif head and head in _SECTIONS_MULTIPATH_UNKNOWN and (head, name) not in keywords():
             near = nearest(name, names_in(head), 0.7)
-            yield RuleMessage(line, name, f"there is no section {name} in {head}" + _hint(near))
+            yield RuleMessage(line, name, f"unknown section {name} in {head}" + _hint(near))
     for entry in sheet.entries:
         place = "/".join(entry.section)
         known = names_in(place)
@@ -368,7 +368,7 @@ _SELECTORS = (
     ("multipath",),
     reason="multipathd says so once in its log, and takes its default.",
     source="multipath.conf(5); libmultipath/dict.c",
-    fix="Take one of them.",
+    fix="Use one of them.",
 )
 def multipath_values(sheet: ConfigFile, _scene: LintContext) -> Iterator[RuleMessage]:
     """Values that multipathd does not take."""

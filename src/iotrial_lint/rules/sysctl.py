@@ -284,7 +284,7 @@ def unknown(setting: ConfigSetting, scene: LintContext) -> bool:
     "a kernel parameter that is misspelt",
     "error",
     ("sysctl", "udev", "tuned", "cmdline"),
-    reason="sysctl(8) complains and goes on, at boot into a log that nobody reads: nothing is set.",
+    reason="sysctl(8) reports an error and continues, at boot in a log only: nothing is set.",
     source="tables of Linux 6.1, /proc/sys of Linux 6.18, and of the host where one is asked",
     fix="Take the real name.",
 )
@@ -292,9 +292,7 @@ def sysctl_misspelt(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessa
     """Kernel parameters that do not exist, and are one or two letters from one that does."""
     for each in sheet.of("sysctl"):
         if unknown(each, scene) and (near := nearest_sysctl(each.name)):
-            yield at(
-                each, f"there is no such parameter; the nearest is {near}", f"{near} = {each.value}"
-            )
+            yield at(each, f"unknown parameter; the nearest is {near}", f"{near} = {each.value}")
 
 
 @host_rule(
@@ -324,8 +322,8 @@ def sysctl_not_here(scene: LintContext) -> Iterator[RuleMessage]:
     "a kernel parameter that is not as the files say",
     "warning",
     reason=(
-        "Somebody else set it after boot (tuned, a service, a person), the kernel refused it, or"
-        " the file is newer than the boot."
+        "Another process set it after boot (tuned, a service, a person), the kernel refused it,"
+        " or the file is newer than the boot."
     ),
     source="/proc/sys of the host; sysctl.d(5)",
     fix="Find who sets it, or `sysctl --system`.",
@@ -431,7 +429,7 @@ def _domains() -> Mapping[str, Domain]:
     "a kernel parameter at a value it does not take",
     "error",
     ("sysctl", "udev", "tuned", "cmdline"),
-    reason="The kernel refuses it (Invalid argument), or takes what nobody can mean.",
+    reason="The kernel refuses it (Invalid argument), or accepts a value that cannot be intended.",
     source="kernel/sysctl.c, mm/; Documentation/admin-guide/sysctl/vm.rst",
     fix="Take a value within the bounds.",
 )
@@ -555,14 +553,14 @@ def _fix(setting: ConfigSetting, module: str) -> str:
 
 @rule(
     "sysctl-unknown",
-    "a kernel parameter that nobody knows",
+    "an unknown kernel parameter",
     "warning",
     ("sysctl", "udev", "tuned", "cmdline"),
     reason=(
         "A module from elsewhere or a distribution's own kernel may bring it; else nothing is set."
     ),
     source="tables of Linux 6.1, /proc/sys of Linux 6.18, and of the host where one is asked",
-    fix="Look whether `sysctl NAME` knows it there; else take the line out.",
+    fix="Check whether `sysctl NAME` knows it there; else take the line out.",
 )
 def sysctl_unknown(sheet: ConfigFile, scene: LintContext) -> Iterator[RuleMessage]:
     """Kernel parameters that neither the list nor this host has."""

@@ -334,7 +334,7 @@ def play(name: str, case: Case, venue: CaseEnvironment, folder: Path) -> CaseOut
             raise OwedError(
                 f"{why}, and what case {name} left could not all be undone:",
                 owed=owed,
-                advice="Mend what is named above, then run: iotrial restore",
+                advice="Fix what is named above, then run: iotrial restore",
             ) from stopped
         raise
     finally:
@@ -544,7 +544,7 @@ class _Play:
 
     def _return(self, step: AwaitHost) -> None:
         if self._renew is None:
-            raise CaseFailed("no host can be reached anew here")
+            raise CaseFailed("no host can be reconnected here")
         stage = self._stages[step.on]
         until = time.monotonic() + min(step.within, self._left())
         while True:

@@ -95,7 +95,7 @@ def begin(folder: Path, header: SessionHeader) -> None:
     """Make the folder.  Raises UsageError where there is something already."""
     if folder.exists() and any(folder.iterdir()):
         ours = (folder / HEADER).is_file()
-        going = f"To go on with what is in it: --resume {folder}; else name" if ours else "Name"
+        going = f"To resume it: --resume {folder}; else name" if ours else "Name"
         raise UsageError(f"{folder} is not empty", advice=f"{going} another --out.")
     folder.mkdir(parents=True, exist_ok=True)
     row = {"format": FORMAT, **asdict(header)}
@@ -106,7 +106,7 @@ def header_of(folder: Path) -> SessionHeader:
     """Raises UsageError where there is no such session, FormatError where it cannot be read."""
     if not (folder / HEADER).is_file():
         raise UsageError(
-            f"{folder} is no folder of checks: it has no {HEADER}",
+            f"{folder} is not a folder of checks: it has no {HEADER}",
             advice="Name the folder that `iotrial check` printed, or that --out named.",
         )
     row: Any = read_json(folder / HEADER, folder)
@@ -265,7 +265,7 @@ def execute_checks(session: CheckSession, turns: Sequence[Turn]) -> str:
                 raise
             raise OwedError(
                 f"{stopped.message}, and {owing}",
-                advice="Mend what is named above, then run: iotrial restore",
+                advice="Fix what is named above, then run: iotrial restore",
             ) from stopped
         number = len(turns) - len(pending) + pending.index(turn) + 1
         session.tell(CaseBegan(turn, number, len(turns)))
@@ -358,4 +358,4 @@ def _settled(session: CheckSession, result: CaseResult) -> str:
             restore(witness.as_host(), journal_folder(host))
         except (OwedError, HostError) as error:
             left.append(error.message)
-    return f"the clean-up of {result.name} is still owed: {'; '.join(left)}" if left else ""
+    return f"the clean-up of {result.name} is incomplete: {'; '.join(left)}" if left else ""

@@ -297,7 +297,7 @@ def struck(stage: CaseStage, evidence: CaseEvidence) -> list[str]:
         owed = _paid(stage)
     except HostUnreachable as lost:
         owed = [
-            f"{stage.host.name}: {line} (out of reach: its guard undoes it)"
+            f"{stage.host.name}: {line} (unreachable: its guard undoes it)"
             for line in stage.journal.describe()
         ] or [lost.message]
     except IotrialError as error:

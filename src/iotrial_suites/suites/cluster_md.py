@@ -228,8 +228,7 @@ def update_nodes_case(scene: CaseContext) -> Script:
     source="functional test of 2015, 2.7, where the name was not changed",
 )
 def home_cluster_case(scene: CaseContext) -> Script:
-    """An array is given to another cluster: this one cannot start it any more; and is given
-    back."""
+    """An array is moved to another cluster: this one can no longer start it; it is moved back."""
     node = yield from create(scene)
     yield from whole(node, 2, on=0)
     written = yield from scribble(node, on=0)
@@ -449,7 +448,7 @@ def lost_in_resync_case(scene: CaseContext) -> Script:
     )
     yield from whole(node, 2, on=0)
     done = yield from read(sysfs(node, "resync_start"))
-    expect(done == "none", f"the resync of {node} came to {done} only, and nobody goes on")
+    expect(done == "none", f"the resync of {node} stopped at {done}; no host resumed it")
     yield from comes_back(scene, node, written)
 
 

@@ -172,7 +172,7 @@ def raid1_case(scene: CaseContext) -> Script:
     replace(LVM, devices=THREE),
 )
 def raid1_legs_case(scene: CaseContext) -> Script:
-    """A leg of a RAID1 volume is moved to another device: split off by number, and made anew."""
+    """A leg of a RAID1 volume is moved to another device: split off by number, and recreated."""
     first, second, third = scene.devices[:3]
     vg = yield from group(scene)
     yield from lvm(

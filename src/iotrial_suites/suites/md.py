@@ -244,7 +244,7 @@ def grow_devices_case(scene: CaseContext) -> Script:
     MDADM,
 )
 def grow_bitmap_case(scene: CaseContext) -> Script:
-    """The bitmap of an array is taken away and given back while it is in use."""
+    """The bitmap of an array is taken away and restored while it is in use."""
     node = yield from create(scene, "--bitmap=internal")
     written = yield from scribble(node)
     yield from whole(node, TWO)

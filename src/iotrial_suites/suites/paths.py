@@ -55,7 +55,7 @@ def mapped(scene: CaseContext) -> Doing[MultipathMap]:
     folder = f"/sys/block/{node.removeprefix('/dev/')}"
     said = yield from run("cat", f"{folder}/dm/uuid", exits=None)
     if not said.stdout.startswith("mpath-"):
-        raise CaseNotRun(f"{node} is no map of dm-multipath: give one with --devices mpath-WWID")
+        raise CaseNotRun(f"{node} is not a map of dm-multipath: give one with --devices mpath-WWID")
     name = yield from read(f"{folder}/dm/name")
     listed = yield from run("ls", f"{folder}/slaves")
     there = MultipathMap(node, name, tuple(listed.stdout.split()))

@@ -159,7 +159,7 @@ def _there_and_back(node: str, row: Tunable, was: str) -> Doing[None]:
         return
     refused, now = yield from put(node, file, was)
     expect(not refused, f"{path} read {was}, and does not take it back: {refused}")
-    expect(now.get(file) == was, f"{path} was given back {was}, and reads {now.get(file)!r}")
+    expect(now.get(file) == was, f"{path} was restored to {was}, but reads {now.get(file)!r}")
 
 
 def _as_at_the_start(node: str, start: Mapping[str, str]) -> Doing[None]:
@@ -246,4 +246,4 @@ def switch_under_load_case(scene: CaseContext) -> Script:
     expect(before.stdout == after.stdout, "what is on the device changed under the load")
 
 
-SUITE = suite_of(__name__, "I/O schedulers take and give back every setting")
+SUITE = suite_of(__name__, "I/O schedulers take and restore every setting")

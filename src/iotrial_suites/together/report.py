@@ -140,7 +140,7 @@ def _studies(measured: Sequence[StudyResult]) -> Iterator[Block]:
             yield Text(words.PRETENDED, "alert")
         yield Text(each.answer)
         when = f" Measured {each.when}." if each.when else ""
-        shaded = f". Shaded: changes under {words.share(each.margin)}, which do not matter."
+        shaded = f". Shaded: equivalence margin ±{words.share(each.margin)}."
         link = TextSpan(each.name, href=each.href)
         yield Text((f"{each.trials}{when} Every trial with its raw files: ", link, shaded), "note")
         yield _findings(each)
@@ -190,7 +190,7 @@ def _doubt(group: DoubtGroup, study: StudyResult) -> Callout:
         where = (f"{trials}: ", TextSpan("which", href=f"{study.href}#doubts"), ".")
     said = tuple(Text(what) for what in group.what)
     remedy = Text((f"What to do: {group.advice}. ", *where), "note")
-    return Callout(group.check, (*said, remedy), "does not count" if group.invalid else "")
+    return Callout(group.check, (*said, remedy), "excluded" if group.invalid else "")
 
 
 def _written(folders: Sequence[Path], kind: str, base: Path) -> WrittenReport:

@@ -286,11 +286,11 @@ def _gaps(
         if each.undone:
             yield (
                 f"{each.title} has no result of {words.some(each.undone, _NAMED)}:"
-                " it was ended before, and `iotrial check --resume` goes on."
+                " the session was stopped; `iotrial check --resume` resumes it."
             )
         for state, how in (("not run", "was not run"), ("known failure", "is known to fail")):
             for case in (one for one in each.cases if one.state == state):
-                yield f"{case.case} {how}: {'; '.join(case.why) or 'nobody says why'}."
+                yield f"{case.case} {how}: {'; '.join(case.why) or 'no reason recorded'}."
     for study in measured:
         yield from _undecided(study)
     yield from _at_links(measured)

@@ -19,7 +19,7 @@ def kind_of(name: str) -> LabKind:
     known = kinds()
     if name not in known:
         raise UsageError(
-            f"there is no lab {name!r}",
+            f"unknown lab {name!r}",
             advice=f"There is: {', '.join(known)}. Such as: iotrial vmlab up {next(iter(known))}",
         )
     return known[name]

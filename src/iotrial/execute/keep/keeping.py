@@ -120,8 +120,8 @@ def former_file(host: Host, file: NativeFile, empty: Sequence[Change]) -> Former
     beside = f"{path}{ASIDE}"
     if _kind(host, beside):
         raise RefusedError(
-            f"{host.name}: {beside} is there: what an earlier keep found, and did not give back",
-            advice=f"Look at it: move it to {path}, or away.",
+            f"{host.name}: {beside} exists: the former file of an earlier keep, not restored",
+            advice=f"Check it, then move it to {path} or elsewhere.",
         )
     kind = _kind(host, path)
     if not kind:
@@ -131,7 +131,7 @@ def former_file(host: Host, file: NativeFile, empty: Sequence[Change]) -> Former
         return FormerValue(Setting("", f"file:{path}", ABSENT), probe, acts, durable=True)
     if not kind.startswith(("regular", "symbolic link")):
         raise RefusedError(
-            f"{host.name}: {path} is a {kind}", advice="Move it away, or take another --name."
+            f"{host.name}: {path} is a {kind}", advice="Move it, or use another --name."
         )
     back = ("mv", "-fT", "--", beside, path)
     folder = path.rpartition("/")[0]
@@ -162,7 +162,7 @@ def edited(host: Host, files: Sequence[tuple[str, str]]) -> list[str]:
     probes = [Probe(path, pick="whole", absent=ABSENT) for path, _ in files]
     answers = host.batch([Read(probe) for probe in probes])
     return [
-        f"{path} was changed since it was kept: that is saved as {path}{SAVED}"
+        f"{path} was changed since it was kept: the changed file is saved as {path}{SAVED}"
         for (path, text), probe, answer in zip(files, probes, answers, strict=True)
         if reads(probe, answer) not in (text, ABSENT)
     ]
@@ -195,7 +195,10 @@ def at_next_boot(host: Host, place: str) -> tuple[str, ...]:
     try:
         host.list(_SYSTEMD)
     except FileRefused:
-        risk = "a power cut in the middle would leave it half made until `iotrial keep NAME undo`"
+        risk = (
+            "after a power failure in the middle the change stays incomplete until `iotrial"
+            " keep NAME undo`"
+        )
         return (f"{host.name} is not run by systemd: {risk}",)
     host.save(f"{place}/guard.sh", script().encode(), private=False)
     host.save(f"{place}/boot.sh", boot_script(place, lock_path(host)).encode(), private=False)
@@ -257,7 +260,7 @@ def tell(host: Host, command: Sequence[str]) -> None:
     if done.exit not in (0, _MISSING):
         raise HostError(
             f"{host.name}: `{' '.join(command)}` fails: {done.complaint}",
-            advice="Mend that; nothing is kept until it works.",
+            advice="Fix this first; no setting was kept.",
         )
 
 
@@ -345,7 +348,9 @@ def begun(
                 raise
             except HostUnreachable as lost:
                 within = max(LEASE, trial)
-                lost.advice = f"{host.name} undoes it by itself, within {within:.0f} s or so."
+                lost.advice = (
+                    f"{host.name} restores its former settings within about {within:.0f} s."
+                )
                 raise
             except BaseException:
                 host.mark({})
@@ -373,26 +378,27 @@ def _change(
 def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: float) -> None:
     if not 0 <= trial <= _LONGEST:
         raise RefusedError(
-            f"a trial of {trial:g} s: it may be tried for a day at most", advice="Try it shorter."
+            f"a trial period of {trial:g} s is longer than one day",
+            advice="Use a shorter trial period.",
         )
     there = find(host, profile.name)
     if there is not None:
-        how = "was begun, and not confirmed" if there.pending else "is kept already"
+        how = "was applied but not confirmed" if there.pending else "is kept already"
         raise RefusedError(
             f"{host.name}: {profile.name} {how}",
-            advice=f"First: iotrial keep {profile.name} undo; or give it another --name.",
+            advice=f"First: iotrial keep {profile.name} undo; or use another --name.",
         )
     for device, was, now in strangers(host, profile):
         raise RefusedError(
-            f"{host.name}: {device} is another one now: it was {was}; it is {now}",
-            advice="No disk here has its ids, or several have: write in the profile the name"
-            " that it has now (`on`): see iotrial doctor.",
+            f"{host.name}: {device} is now another device: was {was}; is {now}",
+            advice="No disk, or more than one, has these ids: set `on` in the profile to the"
+            " present name: see iotrial doctor.",
         )
     others = {path: each.profile.name for each in kept(host) for path, _ in each.files}
     for each in files:
         if each.path in others:
             raise RefusedError(
-                f"{host.name}: {each.path} is of {others[each.path]}",
+                f"{host.name}: {each.path} belongs to {others[each.path]}",
                 advice=f"First: iotrial keep {others[each.path]} undo",
             )
 
@@ -412,8 +418,10 @@ def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsUndo, .
     ]  # fmt: skip
     if missing:
         raise RefusedError(
-            f"{host.name}: not here now: {', '.join(missing)}",
-            advice="Leave it out of the profile (iotrial keep … export writes it), or mend `on`.",
+            f"{host.name}: does not exist: {', '.join(missing)}",
+            advice=(
+                "Remove it from the profile (iotrial keep … export writes one), or correct `on`."
+            ),
         )
     return tuple(
         SettingsUndo(
@@ -468,8 +476,8 @@ def _save(host: Host, files: Sequence[NativeFile]) -> None:
     ):
         if reads(probe, seen) != each.text:
             raise RefusedError(
-                f"{host.name}: {each.path} is not written: {done.complaint or 'it reads other'}",
-                advice="Make room, or make its folder writable; everything is as before.",
+                f"{host.name}: {each.path} is not written: {done.complaint or 'read-back differs'}",
+                advice="Free space, or make its folder writable; former settings are restored.",
             )
 
 
@@ -480,12 +488,17 @@ def commit(host: Host, name: str) -> None:
     try:
         done = host.run(["mv", "-fT", "--", former, latter])
         if done.exit != 0:
-            raise HostError(f"{host.name}: {done.complaint}", advice="Nothing is kept: see df.")
+            raise HostError(
+                f"{host.name}: {done.complaint}", advice="No setting was kept: check df."
+            )
         host.run(["sync", "--", place])
     except HostUnreachable as lost:
         raise OutcomeUnknown(
-            f"{lost.message}, while {name} was made to stay",
-            advice=f"It is kept, or {host.name} undoes it by itself: iotrial keep {name} verify",
+            f"{lost.message} during confirmation of {name}",
+            advice=(
+                f"The settings are kept, or {host.name} restores the former ones: iotrial"
+                f" keep {name} verify"
+            ),
         ) from lost
 
 
@@ -494,9 +507,9 @@ def _undo_begun(host: Host, path: str) -> None:
     pay(host, _as_now(host, read_session(path, host.read(path))), payment)
     if payment.owed:
         raise OwedError(
-            f"{host.name}: not everything could be undone:",
+            f"{host.name}: not fully restored:",
             owed=payment.owed,
-            advice="Mend what is named, then: iotrial keep NAME undo",
+            advice="Fix the listed problems, then: iotrial keep NAME undo",
         )
 
 
@@ -532,7 +545,7 @@ def _watch_on(host: Host, path: str, seconds: float) -> None:
     words = (f"{seconds:.0f}", argv[2], path, argv[5])
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
     if done.exit != 0:
-        raise HostError(f"{host.name}: no guard can be left: {done.complaint}")
+        raise HostError(f"{host.name}: cannot start the guard: {done.complaint}")
 
 
 def confirm(host: Host, name: str) -> None:
@@ -547,13 +560,15 @@ def confirmable(host: Host, name: str) -> None:
     refuse_unprivileged(host)
     there = find_now(host, name)
     if there is None or not there.pending:
-        how = "is kept already" if there else "is not being tried: was it undone?"
+        how = "is kept already" if there else "is not in a trial period; possibly undone"
         raise RefusedError(f"{host.name}: {name} {how}", advice=f"See: iotrial keep {name} verify")
     if differences := differing(host, there):
         what = ", ".join(each.what for each in differences)
         raise RefusedError(
-            f"{host.name}: not all of {name} is in force: {what}",
-            advice=f"Only a whole change is kept: iotrial keep {name} undo, and try again.",
+            f"{host.name}: {name} is only partly in force: {what}",
+            advice=(
+                f"Only complete changes can be confirmed: iotrial keep {name} undo, then try again."
+            ),
         )
 
 
@@ -566,16 +581,16 @@ def undo(host: Host, name: str) -> RestoreReport:
     there = find_now(host, name)
     if there is None:
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
-        raise ProfileNotFound(f"{host.name}: no {name} is kept", advice=f"Kept here: {known}")
+        raise ProfileNotFound(f"{host.name}: {name} is not kept", advice=f"Kept here: {known}")
     payment, edits = RestoreReport(), edited(host, there.files)
     session = owed_there(_as_now(host, there.session), there.moved)
     # What was begun may still be at work; what is kept has no process, whoever has such a mark.
     pay(host, session if there.pending else replace(session, token=""), payment)
     if payment.owed:
         raise OwedError(
-            f"{host.name}: {len(payment.owed)} of the former settings could not be given back:",
+            f"{host.name}: {len(payment.owed)} former settings could not be restored:",
             owed=payment.owed,
-            advice=f"Mend what is named above, then again: iotrial keep {name} undo",
+            advice=f"Fix the problems listed above, then: iotrial keep {name} undo",
         )
     payment.notes += edits
     for suffix in (".toml", ".files", ".seen", REPORT):

@@ -79,7 +79,7 @@ def refuse_pending(host: Host) -> None:
     if pending:
         name = pending[0]
         raise LockedError(
-            f"{host.name}: {name} is being tried by `iotrial keep`, or was interrupted",
+            f"{host.name}: {name} is in a trial period of `iotrial keep`, or was interrupted",
             advice=f"First: iotrial keep {name} confirm, or iotrial keep {name} undo",
         )
 
@@ -176,7 +176,7 @@ def verify(host: Host, name: str) -> tuple[KeptProfile, tuple[ProfileDifference,
         known = ", ".join(each.profile.name for each in kept(host)) or "nothing"
         told = undone(host, name)
         raise ProfileNotFound(
-            f"{host.name}: no {name} is kept{': ' if told else ''}{told}",
+            f"{host.name}: {name} is not kept{': ' if told else ''}{told}",
             advice=f"Kept here: {known}",
         )
     found = differing(host, there)
@@ -191,7 +191,7 @@ def differing(host: Host, there: KeptProfile) -> tuple[ProfileDifference, ...]:
     seen = _last_seen(host, f"{folder(host)}/{there.profile.name}.seen")
     others = {device: (was, now) for device, was, now in strangers(host, there.profile)}
     moved = [
-        ProfileDifference(device, was, now, "another one now")
+        ProfileDifference(device, was, now, "now another device")
         for device, (was, now) in others.items()
     ]
     values = _values_differing(host, there, seen, others)
@@ -216,7 +216,7 @@ def _files_differing(host: Host, there: KeptProfile, seen: str) -> Iterable[Prof
         if now == text:
             continue
         changed = host.run(["stat", "-c", "%y", path]).text.strip().partition(".")[0]
-        found = "not there" if now == ABSENT else answer.complaint or "another content"
+        found = "does not exist" if now == ABSENT else answer.complaint or "different content"
         yield ProfileDifference(
             path, "as written", found, f"changed {changed}" if changed else seen
         )
@@ -232,4 +232,6 @@ def _values_differing(
         now = reads(probe, answer)
         if now != each.value:
             what = each.tunable + (f" on {each.device}" if each.device else "")
-            yield ProfileDifference(what, each.value, now if now is not None else "not there", seen)
+            yield ProfileDifference(
+                what, each.value, now if now is not None else "does not exist", seen
+            )

@@ -90,7 +90,7 @@ class _Vote:
     def agree(self, host: str) -> None:
         """This host is able.  Raises Withdrawn unless all are."""
         if not self.cast(host, able=True):
-            raise _AnotherFailed("another host could not")
+            raise _AnotherFailed("failed on another host")
 
     def _decided(self) -> bool:
         return len(self._said) == self._hosts or not all(self._said.values())
@@ -135,7 +135,7 @@ def apply(
                 keeping.commit(host, share.profile.name)
         if not stay.cast(name, able=True):
             keeping.undo(host, share.profile.name)
-            raise _AnotherFailed("another host was lost")
+            raise _AnotherFailed("connection to another host lost")
         return notes
 
     done, errors = at_once({name: partial(one, name) for name in shares})
@@ -167,7 +167,7 @@ def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
         with _unable(called, able, stay):
             there = find(host, name)
             if there is None:
-                raise _NotOnTrial(f"{host.name}: {name} is not being tried: was it undone?")
+                raise _NotOnTrial(f"{host.name}: {name} is not in a trial period; possibly undone")
             mine = there.pending
             if mine:
                 keeping.confirmable(host, name)
@@ -176,7 +176,7 @@ def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
                 keeping.commit(host, name)
         if not stay.cast(called, able=True) and mine:
             keeping.undo(host, name)
-            raise _TakenBack("another host was lost")
+            raise _TakenBack("connection to another host lost")
         return mine
 
     done, errors = at_once({each: partial(one, each) for each in hosts})
@@ -239,6 +239,6 @@ def _refuse_shared(hosts: Mapping[str, Host], shares: Mapping[str, HostProfile])
             first = owners.setdefault(kernels[name].key(entry.device, tunable(entry.tunable)), name)
             if first != name:
                 raise RefusedError(
-                    f"{first} and {name} are one kernel: {entry} is one and the same for both",
+                    f"{first} and {name} share one kernel, and therefore {entry}",
                     advice=f"Keep it on one of them: host = {first!r} in the profile.",
                 )

@@ -104,7 +104,7 @@ def remount(host: Host, aim: PreparedTarget, target: Target) -> tuple[Doubt, ...
     seen = probe.look()
     if probe.reads:
         _drop(host)  # what the probe has just read itself
-    return _doubts(seen, aim, "after mounting anew")
+    return _doubts(seen, aim, "after remounting")
 
 
 def _drop(host: Host) -> None:
@@ -114,23 +114,24 @@ def _drop(host: Host) -> None:
     except FileRefused as refused:
         raise TrialError(
             f"caches cannot be dropped: {refused.message}",
-            advice='It needs root, and no container; else leave `cache = "drop"` out.',
+            advice='It needs root outside of a container; otherwise remove `cache = "drop"`.',
         ) from refused
 
 
 def _doubts(seen: CacheResidency, aim: PreparedTarget, when: str) -> tuple[Doubt, ...]:
     if seen.why:
-        what = f"{when} nobody can tell whether {aim.path} is cached: {seen.why}"
-        return (Doubt("cache-unverified", what, "Read past the cache instead (direct I/O)."),)
+        what = f"{when} the cache state of {aim.path} is unknown: {seen.why}"
+        return (Doubt("cache-unverified", what, "Bypass the cache instead (direct I/O)."),)
     if not seen.resident:
         return ()
     what = (
-        f"{when} {format_bytes(seen.resident)} of the {format_bytes(seen.of)} looked at in"
+        f"{when} {format_bytes(seen.resident)} of the {format_bytes(seen.of)} checked in"
         f" {aim.path} are still in memory"
     )
     advice = (
-        "Memory file systems and locked pages cannot be dropped, and a program that goes on"
-        " reading fills it again (fuser -v). End it, take another target, or read past the cache."
+        "Memory file systems and locked pages cannot be dropped, and a process that keeps"
+        " reading fills the cache again (fuser -v). Stop it, use another target, or bypass the"
+        " cache."
     )
     return (Doubt("cache-kept", what, advice, invalid=seen.resident > _NEGLIGIBLE * seen.of),)
 
@@ -165,7 +166,7 @@ class _CacheProbe:
         device = self.aim.device
         if not device:
             return CacheResidency(
-                why="fincore is not installed there (util-linux), and there is no disk"
+                why="fincore (util-linux) is not installed there, and the target has no disk"
             )
         before = _delivered(self.host, device)
         size = self._read()
@@ -174,9 +175,7 @@ class _CacheProbe:
             return CacheResidency(0, size)
         self._read("iflag=direct")
         if _delivered(self.host, device) - between < size:
-            return CacheResidency(
-                why=f"{device} does not count what it reads (is queue.iostats 0?)"
-            )
+            return CacheResidency(why=f"{device} has no I/O counters (check queue.iostats)")
         return CacheResidency(size - (between - before), size)
 
     def _read(self, *flags: str) -> int:
@@ -185,7 +184,7 @@ class _CacheProbe:
         done = self.host.run(["dd", f"if={path}", "of=/dev/null", "bs=1M", "count=1", *flags])
         told = _COPIED.search(done.stderr.decode("utf-8", "replace"))
         if done.exit != 0 or not told:
-            raise TrialError(f"{path} cannot be read to see whether it is cached: {done.complaint}")
+            raise TrialError(f"{path} cannot be read to check its cache state: {done.complaint}")
         return int(told[1])
 
 

@@ -152,7 +152,7 @@ def capacity(host: Host, target: Target, path: str) -> int:
     name = PurePosixPath(path).name
     size = reading.text(host, f"/sys/class/block/{name}/size")
     if not size.isdigit() or size == "0":
-        raise TrialError(f"{path} does not say how large it is")
+        raise TrialError(f"the size of {path} is unknown")
     return int(size) * 512
 
 
@@ -175,7 +175,7 @@ def _filling(site: ChoreSite, share: float) -> _ChoreCommand:
         return _ChoreCommand(Load(()), 0.0)
     if wanted + (0 if site.target.filesystem else _MARGIN) > room:
         raise TrialError(
-            f"no room to fill {_folder(site)} to {share:.0%}: {format_bytes(room)} are left"
+            f"not enough space to fill {_folder(site)} to {share:.0%}: {format_bytes(room)} free"
         )
     path, count = f"{_folder(site)}/{site.name}", str(wanted // MIB)
     words = ("iotrial-write", path, count, count, "conv=fsync")
@@ -188,7 +188,7 @@ def space(host: Host, folder: str) -> tuple[int, int, int]:
     done = host.run(["stat", "-f", "-c", "%b %f %a %S", folder])
     words = done.text.split()
     if done.exit != 0 or len(words) != 4 or not all(map(str.isdigit, words)):  # noqa: PLR2004
-        raise TrialError(f"the file system of {folder} does not say how full it is")
+        raise TrialError(f"the used space of the file system of {folder} is unknown")
     blocks, free, room, size = map(int, words)
     return blocks * size, (blocks - free) * size, room * size
 
@@ -198,7 +198,7 @@ def _laying_out(site: ChoreSite) -> _ChoreCommand:
         return _writing(site, 1.0)
     load = site.lay_out()
     if load is None:
-        raise TrialError("the tool lays out no files without a load")
+        raise TrialError("the tool cannot lay out files without a load")
     return _ChoreCommand(load, COMMAND_WITHIN)
 
 
@@ -290,11 +290,13 @@ def gather_evidence(
         said = there / "stdout"
         if said.exists() and said.stat().st_size > MOST:
             shorten(said, MOST)
-            problem = f"prints more than {format_bytes(MOST)}; the rest is not kept"
+            problem = f"prints more than {format_bytes(MOST)}; the rest is discarded"
         _keep(there, folder / f"evidence-{number}.txt")
         if problem:
             what = f"evidence `{' '.join(argv)}`: {problem}"
-            doubts.append(Doubt("evidence", what, "The measurement was over; mend the command."))
+            doubts.append(
+                Doubt("evidence", what, "The measurement is complete and valid; fix the command.")
+            )
     return tuple(doubts)
 
 
@@ -343,8 +345,8 @@ def _left_debt(session: HostSession, aim: PreparedTarget, left: Leftover) -> Res
         if left.kind == "file" and left.each == "study" and not left.ours:
             return None
         raise TrialError(
-            f"{left.path} is there already, and the load would take its place",
-            advice="Move it. If an iotrial left it whose debts were given up, remove it.",
+            f"{left.path} exists, and the load would replace it",
+            advice="Move it, or remove it if an earlier run of iotrial left it.",
         )
     mounting = aim.target.mount
     if left.kind == "folder":
@@ -492,8 +494,8 @@ class ChoreRunner:
         if not changed:
             return ""
         return (
-            f"{folder.name} ({chore.words}) changed what the treatment had set: "
-            f"{'; '.join(changed)}. Leave it to the factor, or to a chore of the study"
+            f"{folder.name} ({chore.words}) changed settings of the treatment:"
+            f" {'; '.join(changed)}. Change them by the factor, or in a chore of the study"
         )
 
     def _end(self, occasion: _ChoreScope, folder: Path) -> str:

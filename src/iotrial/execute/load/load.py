@@ -158,8 +158,8 @@ def end_loads(host: Host, token: str) -> list[str]:
     left = loads(host, token)
     if left:
         raise HostError(
-            f"{host.name}: processes {left} of the load do not end",
-            advice="They wait for I/O that does not return. Mend the device, then restore again.",
+            f"{host.name}: processes {left} of the load do not terminate",
+            advice="They wait for I/O that does not complete. Fix the device, then restore again.",
         )
     return list(dict.fromkeys(done))
 

@@ -200,9 +200,9 @@ class _Look:
             f"process {each.pid} has {each.path} open for writing: {each.what}" for each in found
         ]
         raise TargetRefused(
-            "the load has something open for writing that is not its target, and was ended",
+            "the load opened a file or device other than its target for writing, and was stopped",
             target=self._target,
             evidence=tuple(dict.fromkeys(lines))[:10],
-            advice="Look what that holds now. Have the load write into its target, the folder it is"
-            " started in, or a file that it makes itself.",
+            advice="Check the content of that file or device. Let the load write to its target,"
+            " its working folder, or a file that it creates.",
         )

@@ -261,8 +261,8 @@ class TrialPart:
         """What the load came to by itself."""
         nothing, driver = ParsedOutput(()), self.driver
         if self.ended.timed_out:
-            limit = "with the others" if self.name else "within its limit"
-            what = f"{driver.name} did not end {limit} and was ended"
+            limit = "together with the other loads" if self.name else "within its limit"
+            what = f"{driver.name} did not end {limit} and was stopped"
             return "failed", self.words(what), nothing
         if self.ended.exit != 0:
             what = f"{driver.name}: {last_words(self.folder, self.ended)}"
@@ -320,7 +320,7 @@ def gathered(doubts: Sequence[tuple[str, Doubt]], most: int = 4) -> tuple[Doubt,
     found = []
     for (check, advice, invalid), whats in kinds.items():
         shown = [*whats][:most]
-        more = f" (and {len(whats) - most} more like it)" if len(whats) > most else ""
+        more = f" (and {len(whats) - most} more)" if len(whats) > most else ""
         found.append(Doubt(check, "; ".join(shown) + more, advice, invalid=invalid))
     return tuple(found)
 

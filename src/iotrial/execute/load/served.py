@@ -107,17 +107,17 @@ def _serving(
     """
     listens = [client.listen for client in clients if client.listen]
     if why := listens and ports.taken(listens, ports.listening(host)):
-        raise _NoServerError(f"{why}: give the host another port, or end that")
+        raise _NoServerError(f"{why}: use another port for the host, or stop that process")
     process = host.start(argv, folder=folder, environment={TOKEN: token, "LC_ALL": "C"})
     try:
         with ExitStack() as tunnels:
             places = _places(host, process, clients, folder)
             sockets = [] if listens else [path for path, _ in places]
             if not _listening(host, process, sockets, listens, [path for _, path in places]):
-                raise _NoServerError("the server there did not begin to listen")
+                raise _NoServerError("the server did not start to listen")
             for each in listens:
                 if not ports.ours(host, each, ports.listening(host), f"{TOKEN}={token}"):
-                    raise _NoServerError(f"not the server of this run alone listens at {each}")
+                    raise _NoServerError(f"another process listens at {each} too")
             found = [tunnels.enter_context(host.tunnel(path)) for path in sockets]
             yield found or [""] * len(listens)
     finally:
@@ -211,14 +211,15 @@ def check_served(host: Host, study: Study) -> None:
         here, there = LocalHost().run(ask), host.run(ask)
         if here.exit == _MISSING:
             raise ToolMissing(
-                f"this machine has no {driver.program}, which is to be the client of {host.name}",
-                advice=f"Install {driver.package} here, in the version of the hosts; or leave start"
-                ' = "server" out of the study.',
+                f"{driver.program}, the client of {host.name}, is not installed on this host",
+                advice=f"Install {driver.package} here, in the version of the hosts; or remove"
+                ' start = "server" from the study.',
             )
         if isinstance(driver, SupportsServer) and (why := driver.unlike(here.text, there.text)):
             raise RefusedError(
-                f"{host.name}: {driver.program}'s client and server are of two versions: {why}",
-                advice='Install the same version on both, or leave start = "server" out.',
+                f"{host.name}: versions of {driver.program} differ between client and server:"
+                f" {why}",
+                advice='Install the same version on both, or remove start = "server".',
             )
     listen = study.place.listen
     if served and listen is None:
@@ -226,8 +227,11 @@ def check_served(host: Host, study: Study) -> None:
             pass
     elif served and listen and (why := ports.taken([listen], ports.listening(host))):
         raise RefusedError(
-            f"{host.name}: {why}: fio's server would share who connects there",
-            advice=f"Give hosts.{host.name}.listen another port or none, or end what listens.",
+            f"{host.name}: {why}: clients could reach either server",
+            advice=(
+                f"Set another port in hosts.{host.name}.listen or none, or stop the listening"
+                " process."
+            ),
         )
 
 
@@ -241,5 +245,5 @@ def check_paths(study: Study, aims: Mapping[str, PreparedTarget]) -> None:
             for _, why in driver.unserved(workload, aim.path):
                 raise RefusedError(
                     f"workload {workload.name}: {why}",
-                    advice='Leave start = "server" out of the study, or rename it.',
+                    advice='Remove start = "server" from the study, or rename the workload.',
                 )

@@ -284,6 +284,6 @@ def skewed(began: Mapping[str, float], shared: StartBarrier, seconds: float) -> 
     known = max((each.within for each in shared.offsets.values()), default=0.0)
     if skew <= max(LEAST, UNEVEN * seconds) + known:
         return []
-    what = f"loads began {skew:.3f} s apart, {late} last; a load took {seconds:.1f} s"
-    advice = "Load for longer, or leave out the host that is slow to start."
+    what = f"start times of loads differ by {skew:.3f} s, {late} last; a load took {seconds:.1f} s"
+    advice = "Raise the runtime, or remove the host that starts late."
     return [Doubt("start-skew", what, advice, invalid=skew > INVALID * seconds)]

@@ -49,7 +49,7 @@ def still_owed(host: Host, debt: ResourceUndo) -> str:
     """Why what a person changed is still owed; '' when it stands as it was."""
     said = verified(host, debt.argv)
     was = str(debt.plan["was"])
-    return "" if said == was else f"it is {said!r} now, and only a person can set {was!r} again"
+    return "" if said == was else f"it is {said!r} now; only an operator can set {was!r} again"
 
 
 GRACE = 5.0
@@ -67,14 +67,14 @@ def unmake(host: Host, debt: ResourceUndo) -> list[str]:
     undo = _KINDS.get(debt.what)
     if undo is None:
         raise OwedError(
-            "this version does not know what that is",
-            advice="Restore with the version of iotrial that made it.",
+            "unknown kind of entry in this version",
+            advice="Restore with the version of iotrial that created it.",
         )
     try:
         return undo(host, debt)
     except (KeyError, ValueError) as error:
         raise OwedError(
-            f"the journal does not say which: {error}", advice="Look for it by hand."
+            f"the journal does not name it: {error}", advice="Search for it manually."
         ) from error
 
 
@@ -111,7 +111,7 @@ def _tree(host: Host, debt: ResourceUndo) -> list[str]:
 
 def _by_hand(host: Host, debt: ResourceUndo) -> list[str]:
     if why := still_owed(host, debt):
-        raise OwedError(why, advice="Set it back by hand, then: iotrial restore")
+        raise OwedError(why, advice="Set it back manually, then: iotrial restore")
     return []
 
 
@@ -175,7 +175,7 @@ def _command(host: Host, debt: ResourceUndo) -> list[str]:
 def _process(host: Host, debt: ResourceUndo) -> list[str]:
     file, word = str(debt.plan["pidfile"]), str(debt.plan["word"])
     if not word:
-        raise OwedError(f"{file}: no word says which process is meant")
+        raise OwedError(f"{file}: no process id")
     pid = reading.text(host, file)
 
     def there() -> bool:
@@ -200,7 +200,9 @@ def _end(host: Host, pid: str, there: Callable[[], bool]) -> None:
             host.sleep(_STEP)
         if not there():
             return
-    raise OwedError(f"process {pid} does not end", advice="It waits for I/O that does not return.")
+    raise OwedError(
+        f"process {pid} does not terminate", advice="It waits for I/O that does not complete."
+    )
 
 
 _KINDS: Mapping[str, Callable[[Host, ResourceUndo], list[str]]] = {

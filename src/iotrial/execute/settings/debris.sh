@@ -21,7 +21,7 @@ unmake() {
             name=$VALUE
             numbered unmake_by_hand "$@"
             ;;
-        *) tell owed "$kind: this guard does not know what that is" ;;
+        *) tell owed "$kind: unknown kind of entry in this guard" ;;
     esac
 }
 
@@ -43,7 +43,7 @@ given() {
 # need NAME NAME=VALUE …: the same, of what must be there.
 need() {
     given "$@" && [ -n "$VALUE" ] && return
-    tell owed "$kind: the journal does not say which: no $1"
+    tell owed "$kind: the journal does not name it: no $1"
     return 1
 }
 
@@ -84,7 +84,7 @@ ground() {
 grounded() {
     mounted
     if [ "$sources" = "$nl" ]; then
-        tell owed "$1: nothing is mounted on $point"
+        tell owed "$1: $point, the mount point of it, is not mounted"
         return 1
     fi
     take '' stat -c %i -- "$below"
@@ -92,17 +92,17 @@ grounded() {
         0) ;;
         2) return 1 ;;
         *)
-            tell owed "$1: $below cannot be looked at"
+            tell owed "$1: $below cannot be read"
             return 1
             ;;
     esac
     now=$RAW
     if ! take '' readlink -e -- "$below" || [ "$RAW" != "$below$nl" ]; then
-        tell owed "$1: $below is reached through a link now"
+        tell owed "$1: the path of $below now contains a link"
         return 1
     fi
     [ -z "$inode" ] || [ "$now" = "$inode$nl" ] && return
-    tell owed "$1: $below is another folder now"
+    tell owed "$1: $below is now another folder"
     return 1
 }
 
@@ -137,7 +137,7 @@ unmake_tree() {
     case $? in
         0) remove_tree "$RAW" ;;
         2) ;;
-        *) tell owed "tree $place: it cannot be looked at" ;;
+        *) tell owed "tree $place: it cannot be read" ;;
     esac
 }
 
@@ -148,18 +148,18 @@ unsound() {
     case $below in /*) ;; *) echo 'not below anything' && return ;; esac
     case $place in "${below%/}"/?*) ;; *) echo "not below $below" && return ;; esac
     [ -z "$meant" ] || [ -z "$point" ] || return
-    echo 'nothing says what it is'
+    echo 'its kind is unknown'
 }
 
 # remove_tree KIND: the mark goes last but for the folder.
 remove_tree() {
     if [ "$1" != "directory$nl" ] || ! take '' readlink -e -- "$place" ||
         [ "$RAW" != "$place$nl" ]; then
-        tell owed "tree $place: no folder any more, or reached through a link"
+        tell owed "tree $place: no longer a folder, or its path contains a link"
         return
     fi
     if holds_mount; then
-        tell owed "tree $place: something is mounted in it"
+        tell owed "tree $place: it contains a mount point"
         return
     fi
     mark=$place/made-by-iotrial
@@ -198,7 +198,7 @@ unmake_command() {
 # Only a person can set it back; perhaps it stands as it was.
 unmake_by_hand() {
     RAW=$(run "$@") && pick text '' && [ "$VALUE" = "$was" ] && return
-    tell owed "by hand: $name: only a person can set it back"
+    tell owed "by hand: $name: only an operator can set it back"
 }
 
 unmake_process() {
@@ -207,7 +207,7 @@ unmake_process() {
     need pidfile "$@" || return
     file=$VALUE
     if [ -z "$meant" ]; then
-        tell owed "process of $file: no word says which one is meant"
+        tell owed "process of $file: no process id"
         return
     fi
     pid=
@@ -228,7 +228,7 @@ end_process() {
             nap
         done
     done
-    tell owed "process $pid ($meant): it does not end"
+    tell owed "process $pid ($meant): it does not terminate"
 }
 
 is_meant() {
@@ -295,7 +295,7 @@ unmake_loop() {
     esac
     case $name in
         '' | *[!A-Za-z0-9_-]*)
-            tell owed "loop $file: not the name of a file that iotrial makes"
+            tell owed "loop $file: not a file created by iotrial"
             return
             ;;
     esac
@@ -316,7 +316,7 @@ unmake_loop() {
         point=$VALUE
         mounted
         if [ "$sources" = "$nl" ]; then
-            tell owed "loop $file: nothing is mounted on $point"
+            tell owed "loop $file: $point, the mount point of it, is not mounted"
             return
         fi
     fi

@@ -28,7 +28,7 @@ def ground_of(host: Host, folder: str, mounting: MountSpec | None = None) -> dic
     real = reading.resolve(host, folder or "/")
     on = _on(host, real) if real else ""
     if not on:
-        raise TrialError(f"{folder} is not there any more")
+        raise TrialError(f"{folder} no longer exists")
     found = {"below": real, "on": on, "inode": _inode(host, real)}
     if mounting:
         how = {"source": mounting.source, "type": mounting.type, "options": mounting.options}
@@ -63,7 +63,7 @@ def need_mounted(host: Host, on: str, what: str) -> None:
     is still there."""
     if on not in _points(host):
         raise OwedError(
-            f"nothing is mounted on {on}, where {what} was",
+            f"{on}, the mount point of {what}, is not mounted",
             advice=f"Mount {on} again, then: iotrial restore",
         )
 
@@ -74,17 +74,17 @@ def _stands(host: Host, plan: Mapping[str, Any], what: str) -> bool:
     if done.exit != 0 and done.complaint.endswith(("No such file or directory", "Not a directory")):
         return False
     if done.exit != 0:
-        raise OwedError(done.complaint, advice="Mend what it lies on, then: iotrial restore")
+        raise OwedError(done.complaint, advice="Repair its file system, then: iotrial restore")
     real, now = reading.resolve(host, below), _on(host, below)
     if real != below:
-        why = f"{below} is reached through a link now"
+        why = f"the path of {below} now contains a link"
     elif now != on:
-        why = f"{below} was on what is mounted on {on}, and is on {now or 'nothing'} now"
+        why = f"{below} was on the file system at {on}, and is now on {now or 'nothing'}"
     elif plan.get("inode") and done.text.strip() != plan["inode"]:
-        why = f"{below} is another folder now"
+        why = f"{below} is now another folder"
     else:
         return True
-    raise OwedError(f"{why}, so {what} is not touched", advice="Look what it is.")
+    raise OwedError(f"{why}, so {what} is not touched", advice="Check what it is.")
 
 
 def _mount(host: Host, plan: Mapping[str, Any], what: str) -> None:
@@ -96,7 +96,7 @@ def _mount(host: Host, plan: Mapping[str, Any], what: str) -> None:
         raise OwedError(
             f"{plan['source']} cannot be mounted on {plan['on']}, where {what} was:"
             f" {done.complaint}",
-            advice="When it can be mounted: iotrial restore",
+            advice="Once it can be mounted: iotrial restore",
         )
 
 

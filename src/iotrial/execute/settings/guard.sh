@@ -130,7 +130,7 @@ kill_all() {
         done
         nap
     done
-    tell owed "processes $2 do not end: $left"
+    tell owed "processes $2 do not terminate: $left"
 }
 
 # The folders of shells and loads of controllers that are dead, as the shell itself sweeps them when
@@ -247,7 +247,7 @@ pay() {
     esac
     read -r now </proc/sys/kernel/random/boot_id
     if [ -n "$boot" ] && [ "$boot" != "$now" ]; then
-        tell note 'rebooted since: only what outlives a reboot is written'
+        tell note 'rebooted since: only settings that survive a reboot are restored'
         rebooted=1
     fi
     due=
@@ -310,9 +310,9 @@ survey() {
             '') continue ;;
             *'|.') apart sort_in "$text" && continue ;;
         esac
-        tell owed "line $number of the journal cannot be read; something may still be owed"
+        tell owed "line $number of the journal cannot be read; a setting may be left to restore"
     done <"$journal"
-    whole || tell owed "$journal is cut short or altered: more may be owed than is known"
+    whole || tell owed "$journal is truncated or altered: more settings may have to be restored"
 }
 
 whole() {
@@ -398,7 +398,7 @@ settle() {
     [ -z "$3" ] || [ -e "/sys/block/$name" ] || gone=yes
     [ -n "$3" ] || [ -z "${4-}" ] || [ -e "$4" ] || gone=yes
     if [ -n "$gone" ]; then
-        tell note "$name is gone, and its settings went with it"
+        tell note "$name no longer exists, and neither do its settings"
         return
     fi
     shift 3
@@ -407,7 +407,7 @@ settle() {
         pick text ''
         [ "$VALUE" = "$2" ] || {
             shown "$VALUE"
-            stranger="$name is another one now: ${1##*/} was $2, and is $SHOWN"
+            stranger="$name is now another device: ${1##*/} was $2, is $SHOWN"
             each_of "$mine" refuse
             return
         }

@@ -147,9 +147,9 @@ class Journal:
             self.lost = self.lost or _how_lost(answer, self._there)
         if self.lost:
             raise OwedError(
-                f"{self.host.name}: {self.path} {self.lost} while this run went on",
+                f"{self.host.name}: {self.path} {self.lost} during this run",
                 owed=self.describe(),
-                advice="The run ends here, and gives back from memory what is named above.",
+                advice="The run ends, and restores the settings listed above from memory.",
             )
 
     def owe_settings(self, debt: SettingsUndo) -> None:
@@ -183,8 +183,8 @@ class Journal:
             self.host.save(self.path, whole)
         except FileRefused as refused:
             raise RefusedError(
-                f"the journal cannot be written ({refused}), and nothing is changed without it",
-                advice=f"Make room, or make {self.path.rpartition('/')[0]} writable, on"
+                f"the journal cannot be written ({refused}); iotrial changes no setting without it",
+                advice=f"Free space, or make {self.path.rpartition('/')[0]} writable, on"
                 f" {self.host.name}.",
             ) from refused
         self._there = (whole,)
@@ -194,11 +194,11 @@ def _how_lost(answer: StepResult, there: tuple[bytes, ...]) -> str:
     if answer.errno == errno.ENOENT:
         return "was removed"
     if answer.errno:
-        return f"cannot be read any more ({answer.complaint})"
+        return f"is no longer readable ({answer.complaint})"
     if not answer.raw:
         return "was emptied"
     short = any(whole.startswith(answer.raw) for whole in there)
-    return "was cut short" if short else "was changed by another program"
+    return "was truncated" if short else "was changed by another program"
 
 
 def sealed(lines: bytes) -> bytes:
@@ -254,8 +254,8 @@ def _names(host: Host, folder: str, suffix: str) -> list[str]:
         if refused.errno == errno.ENOENT:
             return []
         raise OwedError(
-            f"what is owed cannot be read: {refused.message}",
-            advice=f"Mend {folder} on {host.name}, then: iotrial restore",
+            f"the list of settings to restore cannot be read: {refused.message}",
+            advice=f"Repair {folder} on {host.name}, then: iotrial restore",
         ) from refused
 
 
@@ -275,17 +275,17 @@ def read_session(path: str, data: bytes) -> JournalFile:
         try:
             entries += [_checked(fields(text))] if text else []
         except (ValueError, LookupError, TypeError, RuntimeError, StopIteration):
-            damage.append(f"{path}:{number}: line cannot be read; something may still be owed")
+            damage.append(f"{path}:{number}: line cannot be read; a setting may be left to restore")
     head = entries[0] if entries and entries[0][0] == "open" else [""] * 7
     if head[1] not in ("", _UNSEALED, FORMAT):
         what = f"{path}: journal format {head[1]} is not known to this version"
         damage = [f"{what}; restore with the version of iotrial that wrote it"]
         entries = []
     elif not _is_whole(data, head[1], entries):
-        what = "is cut short or altered" if data else "is empty"
+        what = "is truncated or altered" if data else "is empty"
         where = f"the results of that run ({head[5]})" if head[5] else "the results of that run"
-        look = f"look at it, and in {where}, for what may still be changed"
-        damage.append(f"{path} {what}: more may be owed than is known; {look}")
+        look = f"check it, and {where}, for settings that may still be changed"
+        damage.append(f"{path} {what}: more settings may have to be restored; {look}")
     return JournalFile(
         path=path,
         token=head[2],

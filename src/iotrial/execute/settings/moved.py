@@ -60,7 +60,7 @@ def followed(profile: Profile, names: Mapping[str, str]) -> Profile:
 
 
 def renamings(names: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(f"{then} is {now} now: it was found by its ids" for then, now in names.items())
+    return tuple(f"{then} is now {now}, identified by its ids" for then, now in names.items())
 
 
 def owed_there(session: JournalFile, names: Mapping[str, str]) -> JournalFile:

@@ -40,8 +40,8 @@ from iotrial.model.tunable import FormerValue
 
 _ASIDE = ("owed", "note")
 WAY_OUT = (
-    "Mend what is named above, then: iotrial restore. What nobody can mend is given up, each thing"
-    " by its name, with: iotrial restore --forget"
+    "Fix the problems listed above, then: iotrial restore. To discard the records of settings"
+    " that cannot be restored: iotrial restore --forget"
 )
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -83,8 +83,8 @@ def pay(host: Host, session: JournalFile, payment: RestoreReport) -> None:
     rebooted = bool(session.boot_id) and session.boot_id != boot_id(host)
     if rebooted:
         payment.notes.append(
-            f"{host.name} has rebooted since {session.study or 'the study'}: its settings went"
-            " back to the boot's own values, and only what outlives a reboot is written"
+            f"{host.name} has rebooted since {session.study or 'the study'}: its settings have"
+            " the values of the boot; only settings that survive a reboot are restored"
         )
     stuck = "" if rebooted else _end_loads(host, session, payment)
     try:
@@ -136,7 +136,7 @@ def _pay_settings(
         if stranger:
             payment.owed += [f"{each.setting} ({stranger})" for each in values]
         elif values and _gone(host, debt):
-            payment.notes.append(f"{debt.device} is gone, and its settings went with it")
+            payment.notes.append(f"{debt.device} no longer exists, and neither do its settings")
         else:
             due += values
     seen = host.batch([Read(each.probe) for each in due])
@@ -199,12 +199,12 @@ def _stranger(host: Host, debt: SettingsUndo) -> str:
     try:
         now = identify(host, f"/dev/{debt.device}")
     except TargetRefused as refused:
-        return f"cannot tell who {debt.device} is now: {refused.message}"
+        return f"the identity of {debt.device} is unknown: {refused.message}"
     if now.stable == debt.identity.stable:
         return ""
     was = ", ".join(f"{kind} {value}" for kind, value in debt.identity.stable)
     found = ", ".join(f"{kind} {value}" for kind, value in now.stable)
-    return f"{debt.device} is another disk now: it was {was}; it is {found}"
+    return f"{debt.device} is now another disk: was {was}; is {found}"
 
 
 def _other(host: Host, debt: SettingsUndo) -> str:
@@ -212,7 +212,7 @@ def _other(host: Host, debt: SettingsUndo) -> str:
     seen = _looked(host, [Probe(path) for path, _ in debt.witnesses])
     for (path, was), (probe, answer) in zip(debt.witnesses, seen, strict=True):
         if (now := reads(probe, answer)) != was:
-            return f"{debt.device} is another one now: {path} read {was}, and reads {now}"
+            return f"{debt.device} is now another device: {path} was {was}, is {now}"
     return ""
 
 
@@ -263,7 +263,7 @@ def in_words(report: str) -> list[str]:
     ]
     aside = [f"  {kind}: {words}" for kind, words in told if kind in _ASIDE]
     when = f" at {head}" if head else ", and could not write down what"
-    return [f"the guard restored{when}: {', '.join(done) or 'nothing had to be done'}", *aside]
+    return [f"the guard restored{when}: {', '.join(done) or 'nothing to restore'}", *aside]
 
 
 def forget(host: Host, folder: str) -> RestoreReport:
@@ -273,6 +273,6 @@ def forget(host: Host, folder: str) -> RestoreReport:
         before = len(payment.owed)
         pay(host, session, payment)
         if len(payment.owed) > before:
-            payment.notes += [f"given up: {line}" for line in payment.owed[before:]]
+            payment.notes += [f"discarded: {line}" for line in payment.owed[before:]]
             host.remove(session.path)
     return payment

@@ -245,9 +245,9 @@ def release(host: Host, groups: Iterable[SettingsGroup]) -> None:
     """The groups' values as they were at the start.  Raises OwedError when one does not go back."""
     if left := put_back(host, [each for group in groups for each in group.owed]):
         raise OwedError(
-            f"{host.name}: settings do not go back between trials:",
+            f"{host.name}: settings cannot be restored between trials:",
             owed=left,
-            advice="Another program may be changing them; stop it, then: iotrial restore",
+            advice="Another program may change them; stop it, then: iotrial restore",
         )
 
 
@@ -273,7 +273,7 @@ def _refusal(host: Host, change: _Change, answer: StepResult) -> SettingRefused:
     setting, meaning = change.setting, dict(change.knob.means).get(answer.errno, "")
     why = f"{answer.complaint}: {meaning}" if meaning else answer.complaint
     return SettingRefused(
-        f"{host.name}: the kernel refuses {setting} ({why})",
+        f"{host.name}: the kernel rejects {setting} ({why})",
         tunable=setting.tunable,
         device=setting.device,
         value=setting.value,
@@ -286,15 +286,18 @@ def _remedy(code: int, setting: Setting) -> str:
     if code == errno.ENOENT:
         return (
             f"{setting.tunable} does not exist on {setting.device or 'this host'} now (it may"
-            " belong to another scheduler). Leave the cell out with [[exclude]]."
+            " belong to another scheduler). Exclude the cell with [[exclude]]."
         )
     if code == errno.EROFS:
         return "/sys is read-only here, as in a container: run on the host itself."
     if code in (errno.EACCES, errno.EPERM):
         return "Changing settings needs root."
     if code == errno.EBUSY:
-        return "Something is using it: see who (fuser, lsof), end that, and try again."
-    return "Leave the level out, or the cell with [[exclude]]; `iotrial knobs` says what is taken."
+        return "Another process uses it: find it (fuser, lsof), stop it, and try again."
+    return (
+        "Remove the level, or exclude the cell with [[exclude]]; `iotrial knobs` lists"
+        " accepted values."
+    )
 
 
 def _confirm(host: Host, change: _Change, answer: StepResult) -> None:
@@ -303,7 +306,7 @@ def _confirm(host: Host, change: _Change, answer: StepResult) -> None:
     if observed != setting.value:
         raise SettingLost(
             f"{host.name}: {setting} was accepted, but {probe.place} reads {observed!r}",
-            advice="Use the value the kernel keeps as the level, or leave it out.",
+            advice="Use the value that the kernel reports as the level, or remove it.",
         )
 
 
@@ -357,8 +360,10 @@ def wanted(names: Iterable[str]) -> str:
     folders = [each for each, prefix in _LIMITS.items() if any(n.startswith(prefix) for n in names)]
     if len(folders) > 1:
         raise RefusedError(
-            "limits of cgroup v1 and of cgroup v2 in one study: a kernel has one of them",
-            advice="Take cgroup.v1.… or cgroup.v2.…: `iotrial doctor` says which it has.",
+            "limits of both cgroup v1 and cgroup v2: a kernel has only one of them",
+            advice=(
+                "Use cgroup.v1.… or cgroup.v2.…: `iotrial doctor` shows which one the kernel has."
+            ),
         )
     return folders[0] if folders else ""
 
@@ -379,8 +384,8 @@ def own(host: Host, journal: Journal, names: Iterable[str]) -> str:
     made = host.run(["mkdir", folder])
     if made.exit != 0:
         raise HostError(
-            f"{host.name}: the control group {folder} cannot be made: {made.complaint}",
-            advice="Is /sys/fs/cgroup writable here (no container), and are you root?",
+            f"{host.name}: control group {folder} cannot be created: {made.complaint}",
+            advice="It needs root and a writable /sys/fs/cgroup (not in a container).",
         )
     return folder
 
@@ -390,13 +395,16 @@ def _check(host: Host, folder: str) -> None:
     if folder not in here:
         other = " or ".join(f"{_LIMITS[each]}…" for each in here)
         raise RefusedError(
-            f"{host.name}: there is no {_nouns(folder)} here",
-            advice=f"Take {other}, which this kernel has." if other else "Leave the limits out.",
+            f"{host.name}: this kernel has no {_nouns(folder)}",
+            advice=f"Use {other}, which this kernel has." if other else "Remove the limits.",
         )
     if host.run(["stat", "-c", "%F", folder]).exit == 0:
         raise RefusedError(
-            f"{host.name}: the control group {folder} is there already, and not owed by any run",
-            advice=f"See who is in {folder}/cgroup.procs; `rmdir {folder}` removes an empty one.",
+            f"{host.name}: control group {folder} exists and belongs to no run",
+            advice=(
+                f"Check the processes in {folder}/cgroup.procs; `rmdir {folder}` removes an"
+                " empty one."
+            ),
         )
 
 

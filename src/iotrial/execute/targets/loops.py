@@ -100,7 +100,7 @@ def plan_loop(host: Host, target: Target, token: str) -> LoopPlan:
 def _need_loops(host: Host, target: Target) -> None:
     if host.run(["id", "-u"]).text.strip() != "0":
         raise TargetRefused(
-            "only root can make a loop device",
+            "only root can create a loop device",
             target=target.name,
             advice="Run as root, or use a file target.",
         )
@@ -148,13 +148,13 @@ def make_loop(
     The plan must be in the journal already.  Raises TrialError; what was made until then stays
     owed to :func:`unmake_loop`.
     """
-    _must(host.run(["mkdir", "-p", str(PurePosixPath(plan.file).parent)]), "make its folder")
+    _must(host.run(["mkdir", "-p", str(PurePosixPath(plan.file).parent)]), "create its folder")
     found = reading.status(host, plan.file)
     if found is None or found.size != plan.size:
         fill(host, plan.file, plan.size)
     _attach(host, plan)
     if attached_to(host, plan.file) != [plan.number]:
-        raise TrialError(f"{plan.node} was attached, but the kernel does not say to {plan.file}")
+        raise TrialError(f"{plan.node} was attached, but not to {plan.file}")
     aim = PreparedTarget(target, plan.node, f"loop{plan.number}", identify(host, plan.node))
     return aim, doubts(host, aim)
 
@@ -199,7 +199,7 @@ def unmake_loop(host: Host, plan: LoopPlan) -> list[str]:
     Raises OwedError when something still has the device open.
     """
     if not _NAME.fullmatch(PurePosixPath(plan.file).name):
-        raise OwedError(f"{plan.file} is not the name of a file that iotrial makes")
+        raise OwedError(f"{plan.file} is not a file created by iotrial")
     did = []
     for number in attached_to(host, plan.file):
         host.run(["losetup", "-d", f"/dev/loop{number}"])
@@ -224,7 +224,10 @@ def _wait_detached(host: Host, plan: LoopPlan, number: int) -> None:
             raise OwedError(
                 f"/dev/loop{number} is still open, so it cannot be detached",
                 owed=(f"/dev/loop{number} with {plan.file}",),
-                advice=f"See `fuser -v /dev/loop{number}`; end that, then run `iotrial restore`.",
+                advice=(
+                    f"Find the process with `fuser -v /dev/loop{number}`; stop it, then run"
+                    " `iotrial restore`."
+                ),
             )
         host.sleep(_STEP)
 

@@ -127,9 +127,12 @@ def _goes(site: TargetSite, aim: PreparedTarget) -> None:
 def _create(site: TargetSite, target: Target) -> None:
     if reading.status(site.host, target.path) is not None:
         raise TargetRefused(
-            f"{target.path} exists already, so it is not this study's to create and remove",
+            f"{target.path} exists, so this study can neither create nor remove it",
             target=target.name,
-            advice="Remove it first if it is left over, or leave `create` and `remove` out.",
+            advice=(
+                "Remove it first if it is left over, or remove `create` and `remove` from"
+                " the study."
+            ),
         )
     for argv in reversed(target.remove):
         site.owe(_command(" ".join(argv), REMOVE, "iotrial-remove", target.path, *argv))
@@ -139,8 +142,11 @@ def _create(site: TargetSite, target: Target) -> None:
     while reading.status(site.host, target.path) is None:
         if site.host.clock() > until:
             raise TrialError(
-                f"`create` has made no {target.path}",
-                advice="Do its commands make what the target names? Try them by hand.",
+                f"`create` did not create {target.path}",
+                advice=(
+                    "Check that its commands create the device or directory of the target;"
+                    " run them manually."
+                ),
             )
         site.host.sleep(_STEP)
 
@@ -174,7 +180,7 @@ def on_filesystem(site: TargetSite, below: PreparedTarget, reach: LoadAccess) ->
         name = f"{kind} on {below.path}"
         site.owe(_command(name, WIPE, "iotrial-wipe", below.path, ident))
     argv = [word.format(uuid=ident, node=below.path) for word in MKFS[kind]]
-    _must(host.run(argv, timeout=_MAKE_WITHIN), f"make {kind} on {below.path}")
+    _must(host.run(argv, timeout=_MAKE_WITHIN), f"create {kind} on {below.path}")
     point = _own_point(site, below)
     _folders(site, point)
     _mount(site, point, MountSpec(below.path, kind))
@@ -213,14 +219,14 @@ def _need_free_point(host: Host, target: Target) -> None:
     there = _mounts(host, target.path)
     if there:
         raise TargetRefused(
-            f"something is mounted on {target.path} already",
+            f"{target.path} is already a mount point",
             target=target.name,
             evidence=tuple(each.describe() for each in there),
-            advice="Leave `mount` out to measure that, or unmount it.",
+            advice="Remove `mount` to measure that file system, or unmount it.",
         )
     if reading.names(host, target.path):
         raise TargetRefused(
-            f"{target.path} is not empty, and mounting would hide what is there",
+            f"{target.path} is not empty, and a mount would hide its content",
             target=target.name,
             advice="Name an empty folder, or one that does not exist.",
         )
@@ -237,7 +243,7 @@ def _need_free_source(host: Host, target: Target, what: MountSpec) -> None:
             f"{what.source} is in use",
             target=target.name,
             evidence=evidence,
-            advice="Leave `mount` out and name the directory where it is mounted.",
+            advice="Remove `mount` and name the directory where it is mounted.",
         )
 
 
@@ -247,7 +253,7 @@ def _folders(site: TargetSite, path: str) -> None:
     missing = [folder for folder in missing if reading.status(site.host, folder) is None]
     for folder in reversed(missing):
         site.owe(ResourceUndo("folder", {"folder": folder}))
-        _must(site.host.run(["mkdir", folder]), f"make the folder {folder}")
+        _must(site.host.run(["mkdir", folder]), f"create folder {folder}")
 
 
 def mount_at_new(site: TargetSite, point: str, what: MountSpec) -> None:
@@ -279,14 +285,14 @@ def mount_again(host: Host, target: Target, point: str) -> None:
     """
     before = _mounts(host, point)
     if not before or not (target.mount or target.filesystem):
-        raise TrialError(f"nothing that iotrial mounted is at {point}")
+        raise TrialError(f"{point} is not mounted by iotrial")
     what = target.mount or MountSpec(before[-1].source, target.filesystem)
     _must(host.run(["umount", point], timeout=_MAKE_WITHIN), f"unmount {point}")
     argv = ["mount", "-t", what.type, *(["-o", what.options] if what.options else [])]
     _must(host.run([*argv, what.source, point], timeout=_MAKE_WITHIN), f"mount {what.source}")
     after = _mounts(host, point)
     if [each.devno for each in after] != [each.devno for each in before]:
-        raise TrialError(f"{point} has another device number since it was mounted anew")
+        raise TrialError(f"{point} has another device number since the remount")
 
 
 def _names(host: Host, source: str) -> tuple[str, ...]:
@@ -333,7 +339,7 @@ def fill(host: Host, path: str, size: int) -> None:
     if done.exit != 0:
         raise TrialError(
             f"{path} could not be laid out: {done.complaint}",
-            advice="Is there room, and may you write there?",
+            advice="Check free space and permissions.",
         )
 
 

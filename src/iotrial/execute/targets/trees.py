@@ -93,7 +93,7 @@ def unmake_tree(host: Host, plan: TreePlan) -> list[str]:
     """Remove it, if it is there; says what was done.  Raises OwedError when it stays."""
     tree = plan.tree
     if why := _unsound(plan):
-        raise OwedError(f"{tree or 'a tree'}: {why}", advice="Is the journal whole?")
+        raise OwedError(f"{tree or 'a tree'}: {why}", advice="Check the journal.")
     with grounded(host, plan.as_dict(), tree) as there:
         return _unmade(host, plan) if there and _kind(host, tree) else []
 
@@ -101,7 +101,7 @@ def unmake_tree(host: Host, plan: TreePlan) -> list[str]:
 def _unmade(host: Host, plan: TreePlan) -> list[str]:
     tree = plan.tree
     if why := _strange(host, tree):
-        raise OwedError(f"{tree} {why}", advice="Look what it is, then: iotrial restore")
+        raise OwedError(f"{tree} {why}", advice="Check what it is, then: iotrial restore")
     mark = f"{tree}/{MARK}"
     if _kind(host, mark) == "regular file" and host.read(mark) == plan.mark.encode():
         _remove(host, "rm", "-rf", "--one-file-system", inside(tree))
@@ -119,7 +119,7 @@ def _unsound(plan: TreePlan) -> str:
     if not plan.below.startswith("/") or not under(plan.tree, plan.below):
         return f"not below {plan.below or 'anything'}"
     if plan.tree == plan.below or not plan.mark or not plan.on:
-        return "nothing says what it is"
+        return "its kind is unknown"
     return ""
 
 
@@ -131,16 +131,16 @@ def _kind(host: Host, path: str) -> str:
         return done.text.strip()
     if done.complaint.endswith(("No such file or directory", "Not a directory")):
         return ""
-    raise OwedError(done.complaint, advice="Mend what it lies on, then: iotrial restore")
+    raise OwedError(done.complaint, advice="Repair its file system, then: iotrial restore")
 
 
 def _strange(host: Host, tree: str) -> str:
     """Why this is not the folder that was made, or may not be emptied."""
     if _kind(host, tree) != "directory" or reading.resolve(host, tree) != tree:
-        return "is no folder any more, or is reached through a link"
+        return "is no longer a folder, or its path contains a link"
     for mount in parse_mountinfo(_mountinfo(host)):
         if under(mount.point, tree):
-            return f"has something mounted in it: {mount.describe()}"
+            return f"contains a mount point: {mount.describe()}"
     return ""
 
 
@@ -152,13 +152,13 @@ def _must(host: Host, *argv: str) -> None:
     done = host.run(argv)
     if done.exit != 0:
         raise TrialError(
-            f"could not make a folder for the load: {done.complaint}",
-            advice="Is the directory of the target there, and may it be written to?",
+            f"could not create a folder for the load: {done.complaint}",
+            advice="Check that the directory of the target exists and is writable.",
         )
 
 
 def _remove(host: Host, *argv: str) -> None:
     done = host.run(argv, timeout=REMOVE_WITHIN)
     if done.exit != 0:
-        advice = "Look what is in it; what iotrial made has its mark. Then: iotrial restore"
+        advice = "Check its content; files of iotrial carry its mark. Then: iotrial restore"
         raise OwedError(f"`{' '.join(argv)}`: {done.complaint}", advice=advice)

@@ -55,7 +55,7 @@ from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt, Treatment
 
 MARK = '"fio version"'
-AGAIN = "repeat the trial: fio did not end by itself, or the disk with the results is full"
+AGAIN = "repeat the trial: fio did not terminate normally, or the disk with the results is full"
 _OPEN = re.compile(
     rf'(?:^[ \t]*|(?<=[}}\]])[\s,]*)(?:\{{(?=\s*")|\[(?=\s*\{{))|\{{(?=\s*{MARK})', re.MULTILINE
 )
@@ -418,7 +418,8 @@ def names(jobs: Sequence[FioJob]) -> str:
 
 def without_options() -> Doubt:
     what = (
-        "the file does not say how fio was run: whether at random, with which block size or depth"
+        "the file has no record of how fio was run: whether at random, with which block size"
+        " or depth"
     )
     advice = "take the job's name for it, or say it yourself; fio 3 writes it in its JSON"
     return Doubt("no-options", what, advice)

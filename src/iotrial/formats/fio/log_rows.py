@@ -52,7 +52,7 @@ def columns_by_numpy(block: bytes, width: int, hexadecimal: int) -> list[Ints]:
     line = pattern(width, hexadecimal)
     lines = block.split(b"\n")[:-1]
     if not all(map(line.fullmatch, lines)):
-        raise _IrregularRow("a line that is no row of numbers")
+        raise _IrregularRow("a line that is not a row of numbers")
     numbers = re.sub(HEXADECIMAL.encode(), b"0", block) if hexadecimal >= 0 else block
     flat = numbers.translate(None, b" \t\r").rstrip(b"\n").replace(b"\n", b",")
     table = np.array(flat.split(b","), "S18").astype(np.int64).reshape(len(lines), width)
@@ -268,9 +268,9 @@ def wrong(line: bytes, width: int, hexadecimal: int = -1) -> str:
         shown = word[:40].decode("latin-1")
         if number == hexadecimal:
             if not _HEXADECIMAL.fullmatch(word):
-                return f"{shown!r} is no priority such as 0x0004"
+                return f"{shown!r} is not a priority such as 0x0004"
         elif not word.isdigit():
-            return f"{shown!r} is no whole number"
+            return f"{shown!r} is not a whole number"
         elif len(word) > len(str(LARGEST)) + 4 or int(word) > LARGEST:
             return f"{shown} is larger than anything fio counts"
     return ""

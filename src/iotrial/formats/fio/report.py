@@ -491,7 +491,7 @@ def _words(said: Sequence[str]) -> Iterator[Doubt]:
 
 def _whole(jobs: Sequence[FioJob]) -> Iterator[Doubt]:
     if not any(one.ios for one in jobs):
-        advice = "look at fio's stderr, and at ramp_time, runtime and size"
+        advice = "check fio's stderr, ramp_time, runtime and size"
         yield Doubt("no-io", "fio measured no I/O at all", advice, invalid=True)
     elif not any(one.measured for one in jobs):
         advice = "give the load more time: runtime, or a larger size"
@@ -501,7 +501,7 @@ def _whole(jobs: Sequence[FioJob]) -> Iterator[Doubt]:
 def _job(one: FioJob) -> Iterator[Doubt]:
     if one.error:
         what = f"job {one.label} ended with error {one.error} ({_meaning(one.error)})"
-        yield Doubt("fio-error", what, "look at fio's stderr for the failing I/O", invalid=True)
+        yield Doubt("fio-error", what, "check fio's stderr for the failing I/O", invalid=True)
     if one.attained is False:
         what = f"job {one.label} did not reach the steady state it was to reach"
         advice = "give it more runtime, or a wider steadystate limit"
@@ -572,7 +572,7 @@ def _keys(repeated: frozenset[str]) -> Iterator[Doubt]:
     if repeated:
         names = ", ".join(sorted(repeated)[:5])
         what = f"the JSON gives two values for {names}; the last one was taken"
-        yield Doubt("two-values", what, "look at the raw file")
+        yield Doubt("two-values", what, "check the raw file")
 
 
 SHARE = 0.5

@@ -411,7 +411,7 @@ class FakeHost:
         if program_of(machine, command) is None:
             raise ToolMissing(
                 f"{self.name}: {command[0]} cannot be started: it is not installed",
-                advice="The pretended machine has fio, bonnie++, IOzone, dd, iperf3 and listing.",
+                advice="The simulated host has fio, bonnie++, IOzone, dd, iperf3 and listing.",
             )
         luck = random.Random(f"{self._seed}:{self._loads}")
 
@@ -500,7 +500,7 @@ class FakeHost:
         machine = self.alive()
         if path in self._locks:
             raise LockedError(
-                f"{self.name}: another iotrial is at work here: it holds {path}",
+                f"{self.name}: another iotrial is running: it holds {path}",
                 advice="Wait until it ends.",
             )
         with self._refusal("lock", path):

@@ -18,9 +18,9 @@ from iotrial.plugins import one, plugins
 _VIA = re.compile(r"([a-z0-9][a-z0-9_+-]*)://(.*)", re.DOTALL)
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _SAID_OTHERWISE = {
-    "local": "Leave it out for this machine.",
+    "local": "Remove it for this host.",
     "ssh": 'Write ssh = "user@host".',
-    "fake": "A made-up machine is what --pretend shows.",
+    "fake": "Use --pretend for a simulated host.",
 }
 
 
@@ -49,7 +49,7 @@ def problem_of(via: str) -> tuple[str, str] | None:
     """What is wrong with ``NAME://TO``, and what to do; None: nothing."""
     found = _VIA.fullmatch(via)
     if found is None or _ODD.search(via):
-        return f"{via!r} names no host", 'Such as via = "nsenter://1234": NAME://TO.'
+        return f"{via!r} does not name a host", 'Such as via = "nsenter://1234": NAME://TO.'
     name, to = found.groups()
     if name in _SAID_OTHERWISE:
         return f"{name} is not said by via", _SAID_OTHERWISE[name]

@@ -19,4 +19,4 @@ def connect(access: Access) -> AbstractContextManager[Host]:
     return nullcontext(host)
 
 
-HOST = Connector("fake", "a made-up machine, for --pretend", connect)
+HOST = Connector("fake", "a simulated host, for --pretend", connect)

@@ -81,10 +81,10 @@ def export(profile: Profile, names: Sequence[str] = ()) -> NativeExport:
     known = formats()
     for entry in profile.entries:
         if found := problem(entry):
-            raise UsageError(f"{plain(str(entry))}: {found[1]}", advice="Leave it out.")
+            raise UsageError(f"{plain(str(entry))}: {found[1]}", advice="Remove it.")
     for name in names:
         if name not in known:
-            raise UsageError(f"there is no format {name!r}", advice=f"Known: {', '.join(known)}")
+            raise UsageError(f"unknown format {name!r}", advice=f"Known: {', '.join(known)}")
     chosen = [known[name] for name in names] or [each for each in known.values() if each.order]
     files: list[NativeFile] = []
     left = list(profile.entries)
@@ -106,9 +106,9 @@ def _refuse_long_lines(form: NativeFormat, files: Iterable[NativeFile]) -> None:
             size = len(line.encode("utf-8", "surrogateescape"))
             if size > form.longest:
                 raise UsageError(
-                    f"{file.path}: a line of {size} bytes, and readers of this format take"
+                    f"{file.path}: a line of {size} bytes exceeds the limit of this format,"
                     f" {form.longest}: {line[:60]!r}…",
-                    advice="Make the value shorter, or leave it out.",
+                    advice="Shorten the value, or remove it.",
                 )
 
 
@@ -149,7 +149,7 @@ def header(profile: Profile, entries: Iterable[KeptSetting], undo: str, mark: st
         former = f" (was {entry.former})" if entry.former else ""
         because = f": {entry.because}" if entry.because else ""
         lines.append(f"{entry}{former}{because}")
-    lines += [f"undo: iotrial keep {profile.name} undo", f"or by hand: {undo}"]
+    lines += [f"undo: iotrial keep {profile.name} undo", f"or manually: {undo}"]
     # A backslash at the end of a line would take the next one into the comment (udev, systemd).
     return "".join(f"{mark} {_cut(plain(line))}".rstrip("\\ ") + "\n" for line in lines)
 

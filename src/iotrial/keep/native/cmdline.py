@@ -31,7 +31,7 @@ def _takes(entry: KeptSetting) -> bool:
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
     words = " ".join(dict.fromkeys(_word(entry) for entry in profile.entries))
     path = f"/etc/iotrial/{profile.name}.cmdline"
-    text = header(profile, profile.entries, "take the words out, reboot") + f"{words}\n"
+    text = header(profile, profile.entries, "remove the parameters, reboot") + f"{words}\n"
     note = (
         "grubby --update-kernel=ALL --args=… (RHEL, SUSE), GRUB_CMDLINE_LINUX in /etc/default/grub"
         " and update-grub (Debian), /etc/kernel/cmdline (systemd-boot); then reboot"

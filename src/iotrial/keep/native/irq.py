@@ -82,7 +82,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
             policy,
             f"#!/bin/sh\n{head}{_BAN}{ban}esac\n",
             entries,
-            notes=(f"where irqbalance runs: give it --policyscript={policy}",),
+            notes=(f"if irqbalance runs: start it with --policyscript={policy}",),
             program=True,
         ),
     )

@@ -66,9 +66,9 @@ def _file(profile: Profile, device: str, entries: tuple[KeptSetting, ...]) -> Na
         "AlternativeNamesPolicy=database onboard slot path\nMACAddressPolicy=persistent\n"
         f"{settings}"
     )
-    notes = [f"{device}: counts when the interface appears, that is after a reboot"]
+    notes = [f"{device}: takes effect when the interface appears, after a reboot"]
     if not address:
-        notes.append(f"{device}: its hardware address is not known, so it goes by its name")
+        notes.append(f"{device}: matched by name, because its hardware address is unknown")
     reload = (("udevadm", "control", "--reload"),)
     return NativeFile(path, text, entries, reload, notes=tuple(notes))
 

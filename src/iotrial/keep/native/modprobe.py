@@ -36,7 +36,7 @@ def _takes(entry: KeptSetting) -> bool:
 
 def _write(profile: Profile) -> tuple[NativeFile, ...]:
     path = f"/etc/modprobe.d/iotrial-{profile.name}.conf"
-    undo = f"rm {path}, make the initramfs anew, load the module again or reboot"
+    undo = f"rm {path}, rebuild the initramfs, reload the module or reboot"
     options: dict[str, list[str]] = {}
     for entry in profile.entries:
         found = parameter(entry)
@@ -46,9 +46,9 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     text = header(profile, profile.entries, undo) + "".join(lines)
     names = ", ".join(options)
     notes = (
-        f"{names}: counts when the module is loaded; load it again, or reboot",
-        f"where the initramfs holds {names}: update-initramfs -u, or dracut --force",
-        f"where {names} is built in: the kernel's command line, see the format cmdline",
+        f"{names}: takes effect when the module is loaded; reload it, or reboot",
+        f"if the initramfs contains {names}: update-initramfs -u, or dracut --force",
+        f"if {names} is built in: use the kernel's command line, see the format cmdline",
     )
     return (NativeFile(path, text, profile.entries, notes=notes),)
 

@@ -43,7 +43,7 @@ def _file(profile: Profile, point: str, entries: tuple[KeptSetting, ...]) -> Nat
     )
     notes = (
         f"{point}: without systemd, the fourth field of its line in fstab: {options}",
-        f"{point}: counts when it is mounted the next time: systemctl restart {unit}",
+        f"{point}: takes effect at the next mount: systemctl restart {unit}",
     )
     return NativeFile(path, text, entries, (("systemctl", "daemon-reload"),), notes=notes)
 

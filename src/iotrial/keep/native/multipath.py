@@ -31,7 +31,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
     for section, entries in sections.items():
         lines = "".join(f'\t{_key(entry)} "{entry.value}"\n' for entry in entries)
         text += f"{section} {{\n{lines}}}\n"
-    notes = ("where the initramfs holds multipath: update-initramfs -u, or dracut --force",)
+    notes = ("if the initramfs contains multipath: update-initramfs -u, or dracut --force",)
     reload = (("multipathd", "reconfigure"),)
     return (NativeFile(path, text, profile.entries, reload, notes=notes),)
 

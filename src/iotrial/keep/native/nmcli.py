@@ -52,7 +52,7 @@ def _write(profile: Profile) -> tuple[NativeFile, ...]:
         lines.append(f'nmcli connection modify "$uuid" {" ".join(pairs)} || exit')
         lines.append(f'nmcli connection up "$uuid" ifname {quoted} || exit')
     text = f"#!/bin/sh\n{header(profile, profile.entries, undo)}{chr(10).join(lines)}\n"
-    notes = ("run by hand: bringing a connection up again can cut the link for a moment",)
+    notes = ("run manually: reactivating a connection can interrupt the link briefly",)
     return (NativeFile(path, text, profile.entries, notes=notes, people=True),)
 
 

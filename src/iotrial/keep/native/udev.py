@@ -137,7 +137,7 @@ def _known_by(entry: KeptSetting) -> str:
 def _note(entry: KeptSetting) -> str:
     if _match(entry)[0].startswith("KERNEL"):
         return (
-            f"{entry.device} has no WWN, serial or UUID: its rule goes by a name that another"
+            f"{entry.device} has no WWN, serial or UUID: its rule matches a name that another"
             " device may have after a boot"
         )
     return ""

@@ -237,14 +237,14 @@ def _apart(topology: Topology) -> Iterator[str]:
     ]
     if len({numa for _, numa in places}) > 1:
         listed = ", ".join(f"{name} on {numa}" for name, numa in places)
-        yield f"what serves this target sits on different NUMA nodes: {listed}"
+        yield f"devices of this target are on different NUMA nodes: {listed}"
 
 
 def _slow(topology: Topology) -> Iterator[str]:
     for node in topology.nodes:
         about = dict(node.about)
         if about.get("link_most"):
-            runs = f"runs at {about['link']} and could run at {about['link_most']}"
+            runs = f"runs at {about['link']}, its maximum is {about['link_most']}"
             yield f"the PCI link of {node.name} ({about.get('pci', '')}) {runs}"
 
 

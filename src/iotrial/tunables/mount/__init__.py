@@ -4,7 +4,7 @@ An option that a remount changes is changed by one, on the list that is in force
 in fstab slips in.  One that needs more is changed by unmounting and mounting again, from the same
 source, with the same other options; what is in use is refused and stays as it was.  A file system
 forgets everything when it is unmounted, so every row *moves* ``mount.mounted``: what is mounted
-there, from what, with which options.  That is journalled first and given back last: it mounts what
+there, from what, with which options.  That is journalled first and restored last: it mounts what
 a death in between has left unmounted, and what else an option has changed (``data=journal`` of
 ext4 brings ``nodelalloc`` with it) goes back with it.
 
@@ -80,7 +80,7 @@ def row(name: str) -> Tunable | None:
     if known == name or not _NAME.fullmatch(known):
         return None
     if why := REFUSED.get(known):
-        raise UsageError(f"{name}: {known} {why}", advice="Leave it out of the study.")
+        raise UsageError(f"{name}: {known} {why}", advice="Remove it from the study.")
     return option(
         known,
         "a mount option that iotrial knows nothing more of; `on` is the bare option",

@@ -13,7 +13,7 @@ from iotrial.tunables.mount.script import AGAIN, LOOK, SET, unescaped
 
 UNSET = "unset"
 ON = "on"
-LASTS = "until it is mounted anew"
+LASTS = "until it is remounted"
 ANY = "mount(8); measured on 6.18 with ext4 and xfs"
 _VALUE = re.compile(r"[A-Za-z0-9_.:/+-]+")
 _LIVE = "Remounting waits until what is dirty is written."

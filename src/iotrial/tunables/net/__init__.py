@@ -14,7 +14,7 @@ governs them: some drivers refuse the numbers while the mode is on, so that they
 where the mode resets them, they are written once more.
 
 Left out on purpose: adaptive TX (ethtool prints it in the line of adaptive RX, behind it, and
-the two cannot be told apart there by what the guard knows; JSON came with later versions), link
+the guard cannot distinguish the two there; JSON came with later versions), link
 speed and autonegotiation (the way to the machine may go), wake-on-LAN, private flags.
 """
 

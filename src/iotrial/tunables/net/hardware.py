@@ -39,7 +39,7 @@ def _ring(name: str, label: str, summary: str) -> Tunable:
         rank=15,
         moves=_COALESCING,
         risk=f"{LINK} Some drivers round it: then the value that is read must be the level. Some"
-        " request their interrupts anew, and affinities go back to the driver's hint.",
+        " request their interrupts again, and affinities go back to the driver's hint.",
         moot=f"{LOCAL} Or no packet is dropped for want of descriptors (ethtool -S).",
     )
 
@@ -92,8 +92,8 @@ ROWS: tuple[Tunable, ...] = (
         offered("Combined", 1),
         **ethtool("l", "L", "Combined", "combined"),
         rank=12,
-        reload="queues and interrupts are made anew by it, and the masks, affinities and flow rules"
-        " that go with the old ones could not be given back",
+        reload="queues and interrupts are recreated by it, and the masks, affinities and flow"
+        " rules that go with the old ones could not be restored",
         risk=f"{LINK} RPS, XPS, the hash table of RSS and affinities may be reset.",
     ),
 )

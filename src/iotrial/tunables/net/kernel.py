@@ -30,7 +30,8 @@ def disciplines(raw: bytes) -> Domain:
                 ""
                 if value == words[0]
                 else f"the discipline in force ({words[0]}, handle {words[1]}) was attached by"
-                " somebody: its parameters, classes and filters could not be given back"
+                " another process: its parameters, classes and filters could not be"
+                " restored"
             )
         )
     return Domain(choices=KINDS)
@@ -95,9 +96,10 @@ ROWS: tuple[Tunable, ...] = (
         how=_discipline,
         back=_undisciplined,
         rank=45,
-        risk="Only where the kernel's own is in force: one that somebody attached is not replaced."
-        " The former is given back by letting the kernel attach it; has"
-        " net.core.default_qdisc changed meanwhile, another comes, and it stays owed.",
+        risk="Only where the kernel's own is in force: one that another process attached is not"
+        " replaced. The former is restored by letting the kernel attach it; has"
+        " net.core.default_qdisc changed meanwhile, another is attached, and the former"
+        " one stays to be restored.",
         moot=f"{LOCAL} Or the link is never full.",
         source=f"tc(8); net/sched/sch_api.c tc_modify_qdisc(); {VETH}",
     ),
@@ -113,7 +115,7 @@ ROWS: tuple[Tunable, ...] = (
     ),
     row(
         "napi_defer_hard_irqs",
-        "how often in a row polling goes on without packets before interrupts come back",
+        "number of consecutive polls without packets before interrupts are enabled again",
         between(0, _INT),
         path=_sysfs("napi_defer_hard_irqs"),
         unit="polls",

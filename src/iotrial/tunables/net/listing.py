@@ -17,7 +17,7 @@ VETH = "measured on a veth of 6.18"
 LOCAL = "The storage is not reached over this interface."
 LINK = "Many drivers take the link down for seconds: connections stall, and sessions may time out."
 
-_LASTS = "until the interface goes, its driver is loaded anew or the machine reboots"
+_LASTS = "until the interface goes, its driver is reloaded or the machine reboots"
 _ON_OFF = ("on", "off")
 _NOT_OFFERED = "n/a"
 
@@ -106,8 +106,8 @@ def feature(label: str, *parts: str) -> DomainOf:
         waiting = [n for n in (label, *parts) if "[requested" in " ".join(said(raw, n))]
         if waiting:
             return _refused(
-                f"{waiting[0]} is off only because an offload that it needs is off; set by hand"
-                " it could not be given back as it is: turn on what it needs first"
+                f"{waiting[0]} is off only because an offload that it needs is off; set manually"
+                " it could not be restored: turn on what it needs first"
             )
         return Domain(choices=_ON_OFF)
 

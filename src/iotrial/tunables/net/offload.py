@@ -51,7 +51,7 @@ def _rules(raw: bytes) -> Domain:
                 ""
                 if value == "on"
                 else "turning ntuple off deletes the rules that are set, and they could not be"
-                " given back"
+                " restored"
             )
         )
     return plain
