@@ -73,7 +73,7 @@ def test_a_managed_interrupt_that_is_only_held_as_it_is_is_not_written() -> None
 
 @pytest.mark.parametrize("name", ["", "eth0", "../1", "-1", "1/2", "1 2"])
 def test_what_is_no_number_is_no_interrupt(name: str) -> None:
-    with pytest.raises(UsageError, match="is not a irq"):
+    with pytest.raises(UsageError, match="no irq is named"):
         AFFINITY.probe(name)
 
 

@@ -163,7 +163,7 @@ def test_a_domain_lets_through_what_can_be_done(name: str, raw: bytes, value: st
 def test_what_is_no_name_of_an_interface_reaches_no_command_and_no_path(name: str) -> None:
     for row in families()["net"]:
         assert row.device_problem(name)
-        with pytest.raises(UsageError, match="is not a nic"):
+        with pytest.raises(UsageError, match="no nic is named"):
             row.probe(name)
         with pytest.raises(UsageError):
             row.acts(name, "1")

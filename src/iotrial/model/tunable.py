@@ -157,7 +157,7 @@ class Tunable:
         form = _NAMES.get(self.scope)
         if form is None or form.fullmatch(device):
             return ""
-        return f"{device!r} is not a {self.scope}"
+        return f"no {self.scope} is named {device!r}"
 
     def _named(self, device: str) -> str:
         problem = self.device_problem(device)

@@ -156,6 +156,7 @@ _CONFIG = {
     "axis": {
         **_TEXT, "gridColor": GRID.light, "domainColor": LINE.light, "tickColor": LINE.light,
     },
+    "axisX": {"labelSeparation": 6},
     "axisY": {"labelColor": INK.light},
     "legend": {**_TEXT, "labelColor": INK.light, "symbolSize": 80, "columnPadding": _APART},
 }  # fmt: skip
