@@ -120,7 +120,7 @@ KINDS: Mapping[str, PluginKind] = MappingProxyType(
                 "reports",
                 "REPORT",
                 ("iotrial_suites.together",),
-                "iotrial.report.folders:FolderReport",
+                "iotrial.report.sections:FolderReport",
                 "reports of several folders",
             ),
             PluginKind(

@@ -636,7 +636,7 @@ def test_the_core_does_its_work_without_any_wing(tmp_path: Path) -> None:
 
 
 REFUSES = """
-    from iotrial.report.folders import FolderReport
+    from iotrial.report.sections import FolderReport
 
     def written(folders, kind, base):
         raise PermissionError(13, "Permission denied", str(folders[0] / "secret"))

@@ -21,8 +21,8 @@ from iotrial.store import open_results
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from iotrial.report.folders import FolderReport
     from iotrial.report.redact import Redaction
+    from iotrial.report.sections import FolderReport
     from iotrial.report.view import ReportView
 
 _ENDS = {

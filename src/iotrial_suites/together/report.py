@@ -35,9 +35,9 @@ from iotrial.report.blocks import (
     Words,
 )
 from iotrial.report.evidence import DoubtGroup
-from iotrial.report.folders import FolderReport, WrittenReport
 from iotrial.report.render.html import html
 from iotrial.report.render.markdown import markdown
+from iotrial.report.sections import FolderReport, WrittenReport
 from iotrial.report.study import html as page_of
 from iotrial.report.verdicts import STRIP, number, told, verdict_strip
 from iotrial.report.view import view
