@@ -113,7 +113,7 @@ def box(tmp_path: Path) -> Iterator[Box]:
 def test_the_plugin_of_the_page_conforms(box: Box) -> None:
     (plugin,) = in_file(box.folder / "plugins" / "nsenter.py")
     assert problems(plugin) == ()
-    assert plugin.value.check("1; reboot") == "'1; reboot' is no number of a process"
+    assert plugin.value.check("1; reboot") == "'1; reboot' is not a process number"
 
 
 def test_a_study_changes_its_settings_and_gives_them_back(box: Box) -> None:

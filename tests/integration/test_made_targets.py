@@ -193,7 +193,7 @@ def test_a_mount_that_hides_something_or_is_there_is_refused(tmp_path: Path) -> 
     mount = MountSpec("memory", "tmpfs")
     with pytest.raises(TargetRefused, match="not empty"):
         make(site(debts), Target("m", "directory", str(tmp_path), mount=mount), READS)
-    with pytest.raises(TargetRefused, match="mounted on /proc already"):
+    with pytest.raises(TargetRefused, match="/proc is already a mount point"):
         make(site(debts), Target("m", "directory", "/proc", mount=mount), READS)
     assert debts == []
 
@@ -205,7 +205,7 @@ def test_what_commands_create_their_counterparts_remove(tmp_path: Path) -> None:
     )
     debts: list[ResourceUndo] = []
     assert make(site(debts), target, READS).path == folder
-    with pytest.raises(TargetRefused, match="exists already"):
+    with pytest.raises(TargetRefused, match="exists, so this study"):
         make(site([]), target, READS)
     pay(debts)
     assert not Path(folder).exists()

@@ -78,7 +78,7 @@ def test_a_size_that_does_not_fit_is_refused_with_what_is_left(tmp_path: Path) -
         "not enough space for 1.00 EiB" in refused.message
         or "not enough space for 1024 PiB" in refused.message
     )
-    assert any(" left" in line for line in refused.evidence)
+    assert any(" free" in line for line in refused.evidence)
     assert "not enough space" in refusal(folder(tmp_path, 2**60)).message
 
 

@@ -259,7 +259,7 @@ def bound_file(bed: Bed, file: Path) -> str:
 
 def two_names(bed: Bed, file: Path) -> str:
     (bed.folder / "snapshot").hardlink_to(file)
-    return "it has 2 names"
+    return "it has 2 hard links"
 
 
 def in_a_programs_hand(bed: Bed, file: Path) -> str:
