@@ -84,7 +84,11 @@ def test_a_number_may_be_written_as_one() -> None:
         (f'{HEAD}[[keep]]\nvalue = "x"\n', 3, "tunable must be a text"),
         (f'{HEAD}[[keep]]\ntunable = "queue.schedular"\nvalue = "x"\n', 4, "unknown tunable"),
         (f'{HEAD}[[keep]]\ntunable = "queue.scheduler"\nvalue = "x"\n', 3, "belongs to a disk"),
-        (f'{HEAD}[[keep]]\ntunable = "queue.scheduler"\non = "../x"\nvalue = "x"\n', 5, "is not a"),
+        (
+            f'{HEAD}[[keep]]\ntunable = "queue.scheduler"\non = "../x"\nvalue = "x"\n',
+            5,
+            "no disk is named",
+        ),
         (f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = "1\\n2"\n', 5, "control"),
         (f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = true\n', 5, "must be a text"),
         (f'{HEAD}[[keep]]\ntunable = "sysctl.vm.swappiness"\nvalue = 1\nids = 3\n', 6, "ids must"),
