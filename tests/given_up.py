@@ -335,6 +335,20 @@ def lost_cases(
             yield Gone(where, f"case {bracket}{case}" if case else "the test", _file(where))
 
 
+def fewer_cases(
+    base: set[str], head: set[str], names: Mapping[str, str], lost: Iterable[Gone]
+) -> Iterator[Gone]:
+    """Cases may have other names, and be named all at once (``case *``), but not be fewer."""
+    for where in sorted({each.where for each in lost if each.text.startswith("case ")}):
+        here = names.get(where, where)
+        were, are = (
+            sum(each.startswith(f"{of}[") for each in run)
+            for of, run in ((where, base), (here, head))
+        )
+        if are < were:
+            yield Gone(where, f"{were - are} of {were} cases", _file(where))
+
+
 def not_run(run: set[str], said: Said) -> list[str]:
     known = {each.partition("[")[0] for each in run}
     return sorted(each for each in said.scopes - known if _is_test(each))
@@ -362,7 +376,8 @@ def against(commit: str, root: Path, head: Said, run: set[str], listed: Listed) 
         f"{commit}: {len(base.assertions)} assertions in {len(base.scopes)} places,"
         f" {len(were)} cases of tests; {len(names)} tests have another name now"
     )
-    return [*differences(base, head, names), *lost_cases(were, run, names, told)]
+    lost = list(lost_cases(were, run, names, told))
+    return [*differences(base, head, names), *lost, *fewer_cases(were, run, names, lost)]
 
 
 def say(line: str) -> None:

@@ -114,7 +114,7 @@ def of_tunables(plugin: Plugin) -> Iterator[str]:
     yield from says(plugin.module, "TITLE")
     rows: tuple[Tunable, ...] = plugin.value
     if not rows and plugin.origin.kind != "built-in":  # a study makes the rows of ``file``
-        yield "its TUNABLES are not tunables"
+        yield "its TUNABLES are empty"
     known = {row.name: row for row in all_tunables()} | {row.name: row for row in rows}
     for row in rows:
         yield from (f"{row.name}: {problem}" for problem in _row(row, plugin.name, known))
@@ -141,7 +141,7 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
     device = _DEVICES[row.scope]
     row.probe(device)
     if not (row.reload or row.how or row.change or row.path):
-        yield "it has no act, and reload does not explain why"
+        yield "no file or command changes it, and reload does not explain why"
     for raw in GARBAGE:
         row.domain(raw).refusal("1")
 
@@ -169,7 +169,7 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
     if not tool.check(dataclasses.replace(load, options=unknown), _FACTS):
         yield "check accepts an unknown option"
     if not isinstance(tool.reach(load), LoadAccess):
-        yield "reach does not return a Reach"
+        yield "reach does not return a LoadAccess"
     yield from _commands(tool, load)
     if not isinstance(tool.version_problem(""), str):
         yield "version_problem does not return a text"

@@ -363,12 +363,10 @@ def refuse_others(path: Path) -> None:
             open_to_others = 0
         if status.st_uid or open_to_others:
             why = (
-                f"uid {status.st_uid} owns"
-                if status.st_uid
-                else "is writable by users other than root:"
+                f"belongs to uid {status.st_uid}" if status.st_uid else "is writable by other users"
             )
             raise PermissionError(
-                f"{why} {place}; root must not execute files that others can change (chown root"
+                f"{place} {why}; root must not execute files that others can change (chown root"
                 f" {place}; chmod go-w {place})"
             )
 

@@ -456,6 +456,19 @@ def test_one_trial_in_each_cell_has_no_error_bars() -> None:
         assert not list(chart.iter(f"{_C}errBars"))
 
 
+def test_recorded_runs_have_no_error_bars() -> None:
+    """Their session is the unit: repeats within one are no measure of the next."""
+    study = RESULTS.study
+    recorded = dataclasses.replace(
+        RESULTS,
+        study=dataclasses.replace(study, design=dataclasses.replace(study.design, kind="recorded")),
+    )
+    made = list(charts(workbook(recorded)))
+    assert made
+    for chart in made:
+        assert not list(chart.iter(f"{_C}errBars"))
+
+
 def test_a_chart_has_titles_and_axes_that_can_be_seen_and_begins_at_0() -> None:
     first, second = charts(workbook(grid()))
     texts = [

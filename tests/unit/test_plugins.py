@@ -443,8 +443,8 @@ def test_a_host_plugin_of_one_file_is_tried_and_runs_a_study(tmp_path: Path) -> 
         ("boxed://here", "name its folder of state"),
         ("boxd:///x", "no plugin reaches hosts by boxd://"),
         ("boxed", "'boxed' does not name a host"),
-        ("ssh://box", "ssh is not said by via"),
-        ("fake://", "fake is not said by via"),
+        ("ssh://box", "ssh is not for via"),
+        ("fake://", "fake is not for via"),
         ("boxed:///x\\u001b[2J", "does not name a host"),
     ],
 )

@@ -9,6 +9,7 @@ import re
 import tarfile
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import pytest
 
 import factories
 from iotrial.cli.main import status
+from iotrial.errors import UsageError
 from iotrial.report.redact import Redaction
 from iotrial.store import open_results
 
@@ -171,3 +173,11 @@ def test_a_table_of_trials_stays_one(folder: Path, tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "t.csv").read_text().splitlines()))
     assert {row["state"] for row in rows} == {"valid"}
     assert {row["hosts"] for row in rows} == {"1", "2"}
+
+
+@pytest.mark.parametrize("name", ["read", "valid", "fio"])
+def test_a_host_that_is_called_as_a_part_of_results_is_refused(name: str) -> None:
+    """Else the metric ``read.iops`` would become ``host-1``."""
+    results = replace(factories.results(), facts={name: {"name": name}})
+    with pytest.raises(UsageError, match=f"the host name {name} is also a word"):
+        Redaction(results)

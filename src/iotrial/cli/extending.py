@@ -13,6 +13,7 @@ from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.extend import check_extendable, extend, reached, under_way
+from iotrial.report.words import count
 from iotrial.store import check, open_results, written_study
 from iotrial.store import extend as note_extension
 from iotrial.units import parse_fraction
@@ -66,7 +67,7 @@ def lengthened(output: Output, folder: Path, wish: ExtensionRequest, *, pretend:
     more = wish.more if wish.more is not None else _until(results, wish.until or 0.0)
     longer = extend(results, more)
     note_extension(folder, longer)
-    output.note(f"extended: from {longer.before} blocks to {longer.blocks}")
+    output.note(f"extended: from {count(longer.before, 'block')} to {longer.blocks}")
     if not results.study.design.looked and results.study.design.kind != "race":
         output.note("its intervals now hold simultaneously at all looks, and are wider")
     return written_study(folder)

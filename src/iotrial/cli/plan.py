@@ -39,6 +39,7 @@ from iotrial.plan.estimate import Estimate, PlannedChore, RaceExpectation, estim
 from iotrial.plan.parts import several
 from iotrial.plan.stages import varies
 from iotrial.report.layout import TextTable
+from iotrial.report.words import count
 from iotrial.store import open_results, study_at
 from iotrial.units import format_bytes, format_wait, parse_fraction
 
@@ -211,7 +212,7 @@ def rounds(study: Study) -> str:
     """What comes between the number of trials and their time."""
     if study.stages:
         return f"{len(study.stages)} stages at most, up to"
-    return f"{study.design.blocks} blocks, about"
+    return f"{count(study.design.blocks, 'block')}, about"
 
 
 def lines(study: Study) -> Iterator[str]:
@@ -224,7 +225,7 @@ def lines(study: Study) -> Iterator[str]:
         if costs is None:
             yield f"{head} nothing to do"
         else:
-            blocks = f"{part.design.blocks} blocks"
+            blocks = count(part.design.blocks, "block")
             yield f"{head} {costs.trials} trials in {blocks}, {format_wait(costs.seconds)}"
 
 

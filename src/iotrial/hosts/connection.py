@@ -507,8 +507,7 @@ class WrappedConnection(AgentConnection):
     def tunnel(self, path: str) -> AbstractContextManager[str]:
         raise HostError(
             f"{self.name}: no tunnel to {path}: {self._argv[0]} has none",
-            advice="Say where the servers listen (listen = …); or have loads started there by"
-            " themselves.",
+            advice='Set listen = … for the host, or remove start = "server".',
         )
 
     def release(self) -> None:
@@ -516,7 +515,9 @@ class WrappedConnection(AgentConnection):
 
     def remedy(self, why: str) -> str:
         trial = shlex.join([*self._argv, "true"])
-        return f"Try it by hand: {trial}" if why else f"Install it. It is to execute: {trial}"
+        return (
+            f"Try manually: {trial}" if why else f"Install it. It must be able to execute: {trial}"
+        )
 
 
 def pipes(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:

@@ -234,7 +234,7 @@ def _hosts(read: _Reader, tables: object) -> tuple[StudyHost, ...]:
             raise read.problem(path, f"{name} is not a table", f"Write [hosts.{name}].")
         read.known(table, {"ssh", "via"}, path)
         ssh, via = (read.text(table, key, path, needed=False) for key in ("ssh", "via"))
-        wrong = ("ssh is said too", "Leave one of them out.") if ssh else problem_of(via)
+        wrong = ("both ssh and via are given", "Remove one.") if ssh else problem_of(via)
         if via and wrong:
             raise read.problem((*path, "via"), *wrong)
         found.append(StudyHost(name, ssh, via=via))

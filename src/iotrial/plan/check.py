@@ -105,7 +105,7 @@ def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
         elif host.ssh and (problems := unreachable(host.ssh)):
             yield StudyProblem(("hosts", name, "ssh"), *problems)
         if "via" in host.model_fields_set and "ssh" in host.model_fields_set:
-            yield StudyProblem(("hosts", name, "via"), "ssh is said too", "Leave one of them out.")
+            yield StudyProblem(("hosts", name, "via"), "both ssh and via are given", "Remove one.")
         elif "via" in host.model_fields_set and (wrong := problem_of(host.via)):
             yield StudyProblem(("hosts", name, "via"), *wrong)
 

@@ -43,7 +43,8 @@ Told = dict[str, list[tuple[Mapping[str, str], Measurement]]]
 class HeatmapCell:
     """``mean`` of ``n`` trials in the metric's unit.  ``bound`` says on which side of the mean
     the truth lies, where a value was censored (``both``: nobody knows).  ``low`` and ``high`` are
-    the ends of Student's interval of this mean by itself (None: one trial, or a bound)."""
+    the ends of Student's interval of this mean by itself (None: one trial, a bound, or recorded
+    runs)."""
 
     mean: float
     n: int
@@ -96,7 +97,9 @@ def sheets(results: Results) -> tuple[HeatmapSheet, ...]:
             axes = _axes(results, treatments)
             told = _told(records, treatments)
             names = _metrics(results, workload, told)
-            confidence = results.study.decide.confidence
+            # Of recorded runs the session is the unit, and trials of one say nothing of another.
+            recorded = results.study.design.kind == "recorded"
+            confidence = 0.0 if recorded else results.study.decide.confidence
             found += [_sheet(workload, name, axes, told[name], confidence) for name in names]
     return tuple(found)
 
@@ -248,7 +251,7 @@ def _cell(told: Sequence[Measurement], mean: Mean, confidence: float) -> Heatmap
     scaled = [math.log(value) for value in values] if logs else values
     middle = math.fsum(scaled) / n
     whole = math.exp(middle) if logs else middle
-    if bound:
+    if bound or not confidence:
         return HeatmapCell(whole, n, bound)
     half = single(n - 1, confidence) * stdev(scaled) / math.sqrt(n)
     if logs and middle + half > _LARGEST:

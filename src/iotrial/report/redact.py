@@ -81,6 +81,8 @@ class Redaction:
         self._counts: dict[str, int] = defaultdict(int)
         hosts = _hosts(results)
         words = {"all", "valid", "invalid", "failed", *(w.tool for w in results.study.workloads)}
+        measured = {each.metric for record in results.records for each in record.measurements}
+        words |= {part for each in measured for part in each.split(".")}  # a host called "read"
         if clash := [name for name in hosts if name.lower() in words]:
             raise UsageError(
                 f"the host name {clash[0]} is also a word that results use",

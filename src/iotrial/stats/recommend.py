@@ -153,13 +153,14 @@ def _extended(results: Results) -> str:
     """What it means for the intervals that the study was extended."""
     if not (before := results.study.design.extended):
         return ""
-    said = f" Extended after {_and(before)} blocks, with the results known"
+    said = f" Extended after {_and(before)} {_plural(before[-1], 'block')}, with the results known"
     if results.study.design.stop == "decided":
         return f"{said}: the error rate is unchanged, because the intervals hold at every look."
     return (
         f"{said}. One look was planned and the extension adds a second: from then on the"
         " intervals hold simultaneously at all looks (error spending, Lan and DeMets), are"
-        f" wider than single-look intervals, and replace the results after {before[0]} blocks."
+        f" wider than single-look intervals, and replace the results after"
+        f" {before[0]} {_plural(before[0], 'block')}."
         " Together with that first report the error rate may slightly exceed"
         f" {percent(1 - results.study.decide.confidence)} (docs/deciding.md has numbers)."
     )

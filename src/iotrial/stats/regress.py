@@ -411,7 +411,7 @@ def _unlike_studies(own: Study, other: Study) -> Iterator[tuple[str, str, str]]:
         return  # that of imported results is none
     for key in dict.fromkeys((*left, *right)):
         if left.get(key) != right.get(key):
-            before, after = (str(each.get(key, "not said")) for each in (left, right))
+            before, after = (str(each.get(key, "not given")) for each in (left, right))
             yield key, before, after
 
 

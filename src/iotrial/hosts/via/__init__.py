@@ -49,10 +49,10 @@ def problem_of(via: str) -> tuple[str, str] | None:
     """What is wrong with ``NAME://TO``, and what to do; None: nothing."""
     found = _VIA.fullmatch(via)
     if found is None or _ODD.search(via):
-        return f"{via!r} does not name a host", 'Such as via = "nsenter://1234": NAME://TO.'
+        return f"{via!r} does not name a host", 'For example via = "nsenter://1234": NAME://TO.'
     name, to = found.groups()
     if name in _SAID_OTHERWISE:
-        return f"{name} is not said by via", _SAID_OTHERWISE[name]
+        return f"{name} is not for via", _SAID_OTHERWISE[name]
     try:
         said = connector(name).check(to)
     except UsageError as error:
