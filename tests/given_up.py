@@ -31,6 +31,7 @@ from pathlib import Path
 from assertions import Item, Said, by_place, said_in
 
 LIST = "tests/given_up.txt"
+FEWER = " fewer cases"
 TELLING = 30  # characters of an assertion that another test does not repeat by chance
 
 
@@ -129,7 +130,11 @@ class Listed:
                 reason = False
 
     def has(self, gone: Gone) -> bool:
-        keys = {gone.key, f"{gone.where} | case *" if gone.text.startswith("case ") else gone.key}
+        keys = {gone.key}
+        if gone.text.startswith("case "):
+            keys.add(f"{gone.where} | case *")
+        if gone.text.endswith(FEWER):
+            keys.add(f"{gone.where} |{FEWER}")
         found = [each for each in self.entries if {each.key, self.said_now(each.key)} & keys]
         for each in found:
             each.needed = True
@@ -338,7 +343,8 @@ def lost_cases(
 def fewer_cases(
     base: set[str], head: set[str], names: Mapping[str, str], lost: Iterable[Gone]
 ) -> Iterator[Gone]:
-    """Cases may have other names, and be named all at once (``case *``), but not be fewer."""
+    """Cases that are named all at once (``case *``) may have other names, and not be fewer, unless
+    that is named too (``fewer cases``)."""
     for where in sorted({each.where for each in lost if each.text.startswith("case ")}):
         here = names.get(where, where)
         were, are = (
@@ -346,7 +352,7 @@ def fewer_cases(
             for of, run in ((where, base), (here, head))
         )
         if are < were:
-            yield Gone(where, f"{were - are} of {were} cases", _file(where))
+            yield Gone(where, f"{were - are} of {were}{FEWER}", _file(where))
 
 
 def not_run(run: set[str], said: Said) -> list[str]:

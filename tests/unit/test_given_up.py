@@ -176,3 +176,13 @@ def test_a_reworded_text_is_named_once_and_must_be_said(made: Path) -> None:
     assert "is not there: said 'y'" in said
     (made / "tests/given_up.txt").write_text(f"{named}said 'no such' => 'y'\n")
     assert "nothing needs it any more: said 'no such'" in told(made, *changes)[1]
+
+
+def test_renamed_cases_may_be_named_at_once_and_fewer_may_not(made: Path) -> None:
+    listed = made / "tests/given_up.txt"
+    listed.write_text("base HEAD\n# Other words.\ntests/one/test_x.py::test_cases | case *\n")
+    code, said = told(made, ("[1, 2]", "[3, 4]"))
+    assert "fewer cases" not in said
+    code, said = told(made, ("[1, 2]", "[3]"))
+    assert code == 1
+    assert "1 of 2 fewer cases" in said
