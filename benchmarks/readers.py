@@ -45,7 +45,9 @@ DUCKDB = """
 import duckdb, sys
 names = ("time", "value", "direction", "size", "priority")
 bits = "floor(log2(value))::BIGINT"
-rows = duckdb.connect().execute(f'''
+connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")  # it is drawn on stdout
+rows = connection.execute(f'''
     WITH log AS (SELECT *, time - lag(time) OVER () AS step
                  FROM read_csv(?, header=false, auto_detect=false, delim=',', quote='', escape='',
                                columns={ {name: "BIGINT" for name in names} }))
