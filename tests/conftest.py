@@ -148,7 +148,8 @@ def _those(config: pytest.Config, items: list[pytest.Item], file: Path) -> list[
     some = []
     for item in items:
         for each in by_file.get(item.nodeid.partition("::")[0], ()):
-            if item.nodeid == each or item.nodeid.startswith((f"{each}[", f"{each}::")):
+            begins = each if "[" in each else (f"{each}[", f"{each}::")
+            if item.nodeid == each or item.nodeid.startswith(begins):
                 some.append(item)
                 unused.discard(each)
                 break

@@ -1,6 +1,7 @@
 """Jobs at the same time, or in turn: what they gave, and what they raised."""
 
 import _thread
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -97,6 +98,15 @@ def test_whatever_closing_one_raises_the_others_are_closed() -> None:
     assert doors.open == []
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C is not ignored, as it is in what nohup or a script began in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_hosts_are_opened_closes_those_that_were() -> None:
     doors, slow = Doors(), threading.Event()
 

@@ -41,6 +41,8 @@ References:
     probabilities, Numerische Mathematik 35, 369-380 (the same for the normal distribution).
     D. Edwards and J. J. Berry (1987), The efficiency of simulation-based multiple comparisons,
     Biometrics 43, 913-928 (a simulated critical value, with its error on the safe side).
+    T. R. Chandrupatla (1997), A new hybrid quadratic/bisection algorithm for finding the zero of a
+    nonlinear function without using derivatives, Advances in Engineering Software 28, 145-149.
     T. Hothorn, F. Bretz and P. Westfall (2008), Simultaneous inference in general parametric
     models, Biometrical Journal 50, 346-363 (contrasts of a linear model are one multivariate t).
     M. R. Stoline and H. K. Ury (1979), Tables of the studentized maximum modulus distribution,
@@ -77,6 +79,7 @@ Loadings = tuple[float, ...]
 
 ROUNDING = 1e-9
 PAIR = 2
+HALF = 0.5
 STEEP = 0.95
 """Above this the inner integrand is too steep for the fixed quadrature."""
 MOST = 200
@@ -186,13 +189,37 @@ def _quantile(groups: tuple[Loadings, ...], df: int, confidence: float) -> float
     comparisons = sum(map(len, groups))
     low = single(df, confidence) * 0.999
     high = single(df, 1 - (1 - confidence) / comparisons) * 1.001
-    return _root(lambda c: _coverage(c, groups, df) - confidence, low, high, within=1e-7)
+    return root(lambda c: _coverage(c, groups, df) - confidence, low, high, within=1e-7)
 
 
-def _root(of: Callable[[float], float], low: float, high: float, *, within: float) -> float:
-    from scipy.optimize import brentq  # noqa: PLC0415  slow to import, and a plan asks for none
+def root(of: Callable[[float], float], low: float, high: float, *, within: float = 2e-12) -> float:
+    """Where ``of`` crosses 0 between ``low`` and ``high``, at which it has different signs, to
+    ``within``.  Raises ValueError where the signs are the same.
 
-    return float(brentq(of, low, high, xtol=within))
+    Chandrupatla's method.  That of scipy.optimize is as good, and takes longer to import than a
+    plan to make.
+    """
+    a, b, fa, fb = low, high, of(low), of(high)
+    if fa * fb > 0:
+        raise ValueError(f"no change of sign between {low} and {high}")
+    share = HALF
+    while True:
+        at = a + share * (b - a)
+        value = of(at)
+        if (value > 0) is (fa > 0):
+            c, fc = a, fa
+        else:
+            c, fc, b, fb = b, fb, a, fa
+        a, fa = at, value
+        least = within / (2 * abs(b - a))
+        if not fa or least > HALF:
+            return a if abs(fa) < abs(fb) else b
+        near, level = (a - b) / (c - b), (fa - fb) / (fc - fb)
+        share = HALF
+        if level**2 < near and (1 - level) ** 2 < 1 - near:  # an inverse parabola stays inside
+            share = fa / (fb - fa) * fc / (fb - fc)
+            share += (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+        share = min(max(share, least), 1 - least)
 
 
 def _coverage(c: float, groups: tuple[Loadings, ...], df: int) -> float:
@@ -229,7 +256,7 @@ def _drawn(correlation: bytes, df: int, confidence: float, highest: float) -> fl
 
     if short(highest) <= 0:
         return highest
-    return _root(short, single(df, confidence) * 0.999, highest, within=1e-7)
+    return root(short, single(df, confidence) * 0.999, highest, within=1e-7)
 
 
 @lru_cache(maxsize=64)
@@ -348,7 +375,7 @@ def extremes(treatments: int, level: float) -> float:
 
 
 def _solved(held: Callable[[float], float], level: float) -> float:
-    return _root(lambda d: held(d) - (1 - level), 0.0, 12.0, within=2e-12)
+    return root(lambda d: held(d) - (1 - level), 0.0, 12.0, within=2e-12)
 
 
 # -- together and at every look -------------------------------------------------------------------

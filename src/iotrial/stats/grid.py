@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.stats import f as fisher
+from scipy.special import fdtrc
 
 from iotrial.model.finding import Additivity, CellPlace, Grid, GridCell
 from iotrial.model.measurement import METRICS, split
@@ -101,7 +101,7 @@ def additivity(cells: Cells) -> Additivity:
         if not df:
             return Additivity("", None, off, depends=False)
         ratio = float(counts @ left**2) / df / (within / df_within)
-        return Additivity("interaction", float(fisher.sf(ratio, df, df_within)), off, depends=False)
+        return Additivity("interaction", float(fdtrc(df, df_within, ratio)), off, depends=False)
     df_left = len(cells) - rank - 1
     if df_left < 1:
         return Additivity("", None, off, depends=False)
@@ -121,7 +121,7 @@ def _tukey(design: Floats, left: Floats, product: Floats, df: int) -> float:
     rest = whole - explained
     if rest <= ARITHMETIC * whole:
         return 0.0
-    return float(fisher.sf(explained / (rest / df), 1, df))
+    return float(fdtrc(1, df, explained / (rest / df)))
 
 
 def _design(places: Sequence[CellPlace]) -> tuple[Floats, list[tuple[int, str]]]:

@@ -46,8 +46,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 import numpy as np
-from scipy.stats import f as fisher
-from scipy.stats import t as student
+from scipy.special import fdtrc, stdtrit
 
 from iotrial.model.finding import Comparison, Finding, Grid, Verdict
 from iotrial.model.measurement import METRICS, split
@@ -94,7 +93,7 @@ class GroupEffect:
         """Of the ratio, by Student's t; the point where the variance is not known."""
         if not self.df:
             return ratio_of(self.log), ratio_of(self.log)
-        half = math.sqrt(self.variance) * float(student.ppf((1 + confidence) / 2, self.df))
+        half = math.sqrt(self.variance) * float(stdtrit(self.df, (1 + confidence) / 2))
         return ratio_of(self.log - half), ratio_of(self.log + half)
 
 
@@ -146,7 +145,7 @@ def heterogeneity(effects: Sequence[GroupEffect]) -> float:
         (1 - w / total) ** 2 / each.df for w, each in zip(weights, effects, strict=True)
     )
     corrected = 1 + 2 * (count - 2) / (count**2 - 1) * lost
-    return float(fisher.sf(q / (count - 1) / corrected, count - 1, (count**2 - 1) / (3 * lost)))
+    return float(fdtrc(count - 1, (count**2 - 1) / (3 * lost), q / (count - 1) / corrected))
 
 
 def _splits(table: CellTable, contrast: PairContrast) -> Iterator[_Split]:
@@ -319,7 +318,7 @@ def _spread(units: Floats) -> bool:
 def _interval(units: Floats, confidence: float) -> tuple[float, float]:
     if len(units) > MANY:
         return bootstrap(units, confidence)
-    t = float(student.ppf((1 + confidence) / 2, len(units) - 1))
+    t = float(stdtrit(len(units) - 1, (1 + confidence) / 2))
     half = float(units.std(ddof=1)) / math.sqrt(len(units)) * t
     return float(units.mean()) - half, float(units.mean()) + half
 

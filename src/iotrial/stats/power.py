@@ -39,14 +39,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import gammainc, gammainccinv, nctdtr, ndtr
 
 from iotrial.errors import UsageError
 from iotrial.model.finding import RequiredBlocks
 from iotrial.model.results import Results
 from iotrial.stats.blocks import change_of
-from iotrial.stats.critical import FIRST, NEAR, average_over_sd, bound, quantile_at
+from iotrial.stats.critical import FIRST, NEAR, average_over_sd, bound, quantile_at, root
 from iotrial.stats.verdict import LAST
 
 POWER = 0.8
@@ -112,8 +111,8 @@ def blocks_needed(  # noqa: PLR0913, PLR0917  a power calculation has six terms
 def detectable(standard_error: float, critical: float, df: int, power: float = POWER) -> float:
     """The relative difference whose interval (estimate ± ``critical`` standard errors, log scale)
     excludes 1 with probability ``power``."""
-    shift = brentq(lambda d: excludes(d, critical, df) - power, 0.0, _reach(critical, df))
-    return change_of(float(shift) * standard_error)
+    shift = root(lambda d: excludes(d, critical, df) - power, 0.0, _reach(critical, df))
+    return change_of(shift * standard_error)
 
 
 def excludes(shift: float, critical: float, df: int) -> float:

@@ -38,8 +38,7 @@ from statistics import fmean
 from typing import Any, get_args
 
 import numpy as np
-from scipy.stats import norm
-from scipy.stats import t as student
+from scipy.special import ndtri, stdtrit
 
 from iotrial.model.finding import Comparison, Difference, DifferenceKind, Finding, Verdict
 from iotrial.model.results import Results
@@ -232,7 +231,7 @@ def _interval(
     shares = 1 / len(a) + 1 / len(b)
     if between and not paired:
         within = _welch(ours.logs, theirs.logs, confidence)
-        normal = float(norm.ppf((1 + confidence) / 2)) * between * math.sqrt(shares)
+        normal = float(ndtri((1 + confidence) / 2)) * between * math.sqrt(shares)
         return None if within is None else math.hypot(within, normal)
     squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
     df = len(a) + len(b) - 2
@@ -245,7 +244,7 @@ def _interval(
 
 
 def _student(variance: float, share: float, df: float, confidence: float) -> float:
-    return float(student.ppf((1 + confidence) / 2, df)) * math.sqrt(variance * share)
+    return float(stdtrit(df, (1 + confidence) / 2)) * math.sqrt(variance * share)
 
 
 def _welch(a: Floats, b: Floats, confidence: float) -> float | None:
