@@ -35,8 +35,9 @@ from functools import lru_cache
 import numpy as np
 from _decide_truths import Case, Floats
 from scipy.optimize import brentq, linprog, minimize
+from scipy.special import ndtr
 
-from iotrial.stats.critical import critical_value
+from iotrial.stats.critical import average_over_sd, root
 from iotrial.stats.power import excludes, within
 
 CONFIDENCE = 0.95
@@ -48,16 +49,15 @@ CLOSE = 1.003
 
 @lru_cache
 def fixed_blocks(size: int, noise: float, room: float) -> int:
-    """The blocks of a fixed grid of ``size`` treatments: two-sided Dunnett intervals with a
-    family-wise error of 5 %, and a power of 95 % for *better* at a difference of ``room`` and for
-    *same* at none."""
-    correlation = np.full((size - 1, size - 1), 0.5) + np.eye(size - 1) / 2
+    """The blocks of a fixed grid of ``size`` equally noisy treatments: two-sided Dunnett intervals
+    with a family-wise error of 5 %, and a power of 95 % for *better* at a difference of ``room``
+    and for *same* at none."""
 
     def enough(blocks: int) -> bool:
         df = (blocks - 1) * (size - 1)
         shift = room / (noise * math.sqrt(2 / blocks))
-        critical = critical_value(correlation, df, CONFIDENCE).value
-        return min(excludes(shift, critical, df), within(shift, critical, df)) >= POWER
+        critical = dunnett(size, df)
+        return min(excludes(shift, critical, df, 0), within(shift, critical, df, 0)) >= POWER
 
     low, high = 1, 2
     while not enough(high):
@@ -66,6 +66,22 @@ def fixed_blocks(size: int, noise: float, room: float) -> int:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+@lru_cache
+def dunnett(size: int, df: int) -> float:
+    """The critical value of ``size`` treatments against one of them, noise pooled (1955)."""
+    s, weights = average_over_sd(df)
+    u = np.linspace(-8.5, 8.5, 401)
+    density = np.exp(-(u**2) / 2)
+    density /= density.sum()
+
+    def short(c: float) -> float:
+        reach = c * math.sqrt(2) * s[:, None]
+        inside = (ndtr(u + reach) - ndtr(u - reach)) ** (size - 1)
+        return float(weights @ (inside @ density)) - CONFIDENCE
+
+    return root(short, 1.0, 100.0, within=1e-7)
 
 
 @lru_cache

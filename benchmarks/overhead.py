@@ -34,10 +34,11 @@ from iotrial.execute.manual import ManualLevels, TrialLimits
 from iotrial.execute.prepare import prepare
 from iotrial.execute.session import HostSession
 from iotrial.execute.settings.restore import RestoreReport
-from iotrial.execute.trial import aimed_at, execute_trial
+from iotrial.execute.trial import execute_trial
 from iotrial.hosts.local import LocalHost, wakeup_pipe
 from iotrial.model.event import ignore
 from iotrial.model.study import Study
+from iotrial.model.tool import aimed_at
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import workload_of

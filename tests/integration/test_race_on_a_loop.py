@@ -55,12 +55,12 @@ def test_a_race_says_how_it_stands_drops_the_losers_and_reports_it(
     study.write_text(STUDY.format(folder=tmp_path))
     planned = json.loads(iotrial("plan", str(study), "--json").stdout)
     assert (planned["at_most"], planned["most_trials"]) == (True, 48)
-    assert {trial["block"] for trial in planned["trials"]} == {1, 2}
+    assert {trial["block"] for trial in planned["trials"]} == {1, 2, 3}
     done = iotrial("run", str(study), "--out", str(out))
     notes = done.stderr
     assert "at most 48 trials" in notes
     assert "ETA at most" in notes
-    assert "reads: after block 2 " in notes
+    assert "reads: after block 3 " in notes
     (race,) = json.loads((out / "findings.json").read_text("utf-8"))["races"]
     assert race["kept"] == "400"
     assert race["decided"]

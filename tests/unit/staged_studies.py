@@ -92,7 +92,7 @@ def measured(trial: Trial, sd: float, value: Callable[[Trial], float] = truth) -
 
 
 def executed(
-    study: Study, sd: float = 0.005, value: Callable[[Trial], float] = truth, most: int = 10_000
+    study: Study, sd: float = 0.002, value: Callable[[Trial], float] = truth, most: int = 10_000
 ) -> tuple[list[Trial], list[TrialRecord]]:
     planned: list[Trial] = []
     done: list[TrialRecord] = []

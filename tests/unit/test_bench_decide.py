@@ -1,7 +1,9 @@
-"""The yardsticks of ``./dev bench decide``: bounds against closed forms, the grid by simulation."""
+"""Every benchmark can be started.  The yardsticks of ``./dev bench decide``: bounds against closed
+forms, the grid by simulation."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import sys
 from collections.abc import Iterator
@@ -14,8 +16,6 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from iotrial.stats.critical import critical_value
-
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
@@ -26,19 +26,24 @@ def scripts() -> Iterator[None]:
     sys.path.remove(str(BENCHMARKS))
 
 
+@pytest.mark.parametrize("script", sorted(path.stem for path in BENCHMARKS.glob("[a-z]*.py")))
+def test_every_benchmark_can_be_started(script: str) -> None:
+    assert (importlib.import_module(script).__doc__ or "").count(f"./dev bench {script}")
+
+
 @pytest.fixture(scope="module")
 def bound(scripts: None) -> ModuleType:
-    return pytest.importorskip("_decide_bound")
+    return importlib.import_module("_decide_bound")
 
 
 @pytest.fixture(scope="module")
 def truths(scripts: None) -> ModuleType:
-    return pytest.importorskip("_decide_truths")
+    return importlib.import_module("_decide_truths")
 
 
 @pytest.fixture(scope="module")
 def decide(scripts: None) -> ModuleType:
-    return pytest.importorskip("decide")
+    return importlib.import_module("decide")
 
 
 @pytest.mark.parametrize("gap", [0.01, 0.3])
@@ -107,11 +112,10 @@ def test_no_bound_is_below_one_block(bound: ModuleType, truths: ModuleType) -> N
 def test_the_fixed_grid_has_the_power_that_is_said_and_no_block_more(bound: ModuleType) -> None:
     size, noise, room = 4, 0.02, 0.0198
     blocks = bound.fixed_blocks(size, noise, room)
-    correlation = np.full((3, 3), 0.5) + np.eye(3) / 2
     rng, studies, powers = np.random.default_rng(1), 20_000, []
     for count in (blocks, blocks - 4):
         df = (count - 1) * (size - 1)
-        half = critical_value(correlation, df, 0.95).value * np.sqrt(
+        half = bound.dunnett(size, df) * np.sqrt(
             rng.chisquare(df, studies) / df * 2 / count
         ) * noise  # fmt: skip
         away = rng.normal(0, noise * math.sqrt(2 / count), studies)
@@ -169,7 +173,7 @@ def test_wrong_claims_of_a_race_are_seen(decide: ModuleType, truths: ModuleType)
 
 
 def test_peers_name_a_clear_winner_and_count_their_trials(truths: ModuleType) -> None:
-    peers = pytest.importorskip("_decide_peers")
+    peers = importlib.import_module("_decide_peers")
     case = truths.Case((0.0, 0.5, -0.5, 0.1), 0.02, 0.01, "plain")
     assert peers.halving(case, 24, np.random.default_rng(1)) == (1, 24)
     assert peers.until_steady(case, np.random.default_rng(1)) == (1, 12)

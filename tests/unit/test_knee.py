@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from stats_studies import noisy, results
 
-from iotrial.stats.critical import bound
+from iotrial.stats.blocks import BlockLayout, fit
 from iotrial.stats.levels import PairwiseGains, StageFactor, decide, judged, knee, pairwise, steps
+from iotrial.stats.unequal import critical
 
 MARGIN = 0.05
 DELTA = math.log1p(MARGIN)
@@ -20,20 +21,27 @@ STUDIES = 2000
 
 
 def pairs(means: np.ndarray, sd: float, df: int, blocks: int = BLOCKS) -> PairwiseGains:
-    """What complete blocks give: all differences with the same standard error."""
+    """All differences with the same standard error and degrees of freedom."""
     labels = tuple(str(2**place) for place in range(len(means)))
     gain = means[:, None] - means[None, :]
     error = np.full(gain.shape, sd * math.sqrt(2 / blocks))
     np.fill_diagonal(error, 0.0)
-    return PairwiseGains(labels, gain, error, df, blocks)
+    return PairwiseGains(labels, gain, error, np.full(gain.shape, float(df)), blocks)
 
 
 def simulated(truth: np.ndarray, seed: int, spread: float = SD) -> PairwiseGains:
-    """The mean of each level over the blocks, and the spread within blocks, as estimated."""
-    rng = np.random.default_rng(seed)
-    df = (len(truth) - 1) * (BLOCKS - 1)
-    means = truth + rng.normal(0, spread / math.sqrt(BLOCKS), len(truth))
-    return pairs(means, spread * math.sqrt(rng.chisquare(df) / df), df)
+    """Complete blocks of levels that are equally noisy."""
+    rng, size = np.random.default_rng(seed), len(truth)
+    values = truth + rng.normal(0, spread, (BLOCKS, size))
+    layout = BlockLayout(np.repeat(np.arange(BLOCKS), size), np.tile(np.arange(size), BLOCKS))
+    first, second = np.triu_indices(size, 1)
+    got = fit(layout, values.ravel(), np.eye(size)[first] - np.eye(size)[second])
+    gain, error, df = (np.zeros((size, size)) for _ in range(3))
+    gain[first, second], gain[second, first] = got.estimate, -got.estimate
+    error[first, second] = error[second, first] = got.standard_error
+    df[first, second] = df[second, first] = got.own_df
+    labels = tuple(str(2**place) for place in range(size))
+    return PairwiseGains(labels, gain, error, df, BLOCKS)
 
 
 SHAPES = {
@@ -78,8 +86,8 @@ def map_seeds(truth: np.ndarray) -> list[PairwiseGains]:
 
 
 def test_all_pairs_hold_together() -> None:
-    """2,000 studies of five alike levels: any two differ in at most 5 % of them (131: 1 in 1,000),
-    and the bound is no more than a few per cent longer than Tukey's."""
+    """2,000 studies of five alike levels: any two differ in at most 5 % of them (131: 1 in
+    1,000)."""
     truth = np.zeros(5)
     wrong = 0
     for seed in range(STUDIES):
@@ -87,26 +95,28 @@ def test_all_pairs_hold_together() -> None:
         both = judged(own, MARGIN, 0.95)
         wrong += bool((np.abs(own.gain) > both.half)[~np.eye(5, dtype=bool)].any())
     assert wrong < 131
-    tukey = 4.232 / math.sqrt(2)  # studentized range, 5 means, 20 degrees of freedom
-    assert tukey < bound(10, 20, 0.95) < 1.05 * tukey
 
 
-def test_pairs_of_one_fit_get_tukeys_range_and_others_the_bound() -> None:
-    def critical(found: PairwiseGains) -> float:
-        return float(judged(found, MARGIN, 0.95).half[1, 0] / found.error[1, 0])
+def test_pairs_have_the_critical_value_of_all_pairs_by_their_own_blocks() -> None:
+    def value(found: PairwiseGains, at: tuple[int, int]) -> float:
+        return float(judged(found, MARGIN, 0.95).half[at] / found.error[at])
 
     of = results({"x": "abcde"}, ["reads"], 6, noisy(0.03, 2))
-    tukey = 4.232 / math.sqrt(2)  # as above
-    assert tukey < critical(pairwise(of, "reads", "x")) < 1.005 * tukey
-    lost = replace(of, records=tuple(r for r in of.records if r.trial.number not in {1, 9, 17}))
+    whole = pairwise(of, "reads", "x")
+    tukey = 4.232 / math.sqrt(2)  # studentized range, 5 means, 20 degrees of freedom
+    assert tukey < value(whole, (1, 0)) < 1.25 * tukey
+    assert value(whole, (1, 0)) == pytest.approx(float(critical("pairs", 5, np.array(5.0), 0.05)))
+    lost = replace(of, records=tuple(r for r in of.records if r.trial.number not in {1, 11, 21}))
     some = pairwise(lost, "reads", "x")
-    assert 0.95 < critical(some) / bound(10, some.df, 0.95) < 0.99
+    assert some.df[1, 0] < 3 < some.df[2, 1]
+    assert value(some, (1, 0)) > value(whole, (1, 0))
     apart = tuple(
         r for r in of.records if (r.trial.treatment[0][1] in "ab") == (r.trial.block % 2 > 0)
     )
     two = pairwise(replace(of, records=apart), "reads", "x")  # a and b never met c, d and e
     assert math.isnan(two.error[2, 0])
-    assert critical(two) == pytest.approx(bound(10, two.df, 0.95))
+    assert two.df[2, 0] == 0
+    assert two.df[1, 0] == pytest.approx(2)
 
 
 def test_without_an_estimate_of_noise_nothing_is_said() -> None:
@@ -123,7 +133,7 @@ def test_pairs_of_a_study_are_its_main_effects_and_lower_latency_is_better() -> 
     assert found.labels == ("a", "b", "c")
     assert found.gain[2, 0] == pytest.approx(2 * math.log(1.1))
     assert found.gain[0, 2] == pytest.approx(-2 * math.log(1.1))
-    assert found.df == 6
+    assert found.df[2, 0] == pytest.approx(3)
 
 
 def case(

@@ -195,13 +195,13 @@ def test_at_all_looks_together_a_level_that_is_not_as_good_is_seldom_called_so()
 
 
 def _pairs(labels: tuple[str, ...], values: np.ndarray) -> PairwiseGains:
-    """Complete blocks: (blocks, levels)."""
-    blocks, size = values.shape
-    means, df = values.mean(axis=0), (blocks - 1) * (size - 1)
-    rest = values - means - values.mean(axis=1, keepdims=True) + values.mean()
-    error = np.full((size, size), math.sqrt(float((rest**2).sum()) / df * 2 / blocks))
-    np.fill_diagonal(error, 0.0)
-    return PairwiseGains(labels, means[:, None] - means[None, :], error, df, blocks)
+    """Complete blocks: (blocks, levels); each pair by its own differences."""
+    blocks = len(values)
+    apart = values[:, :, None] - values[:, None, :]
+    error = apart.std(axis=0, ddof=1) / math.sqrt(blocks)
+    return PairwiseGains(
+        labels, apart.mean(axis=0), error, np.full(error.shape, blocks - 1.0), blocks
+    )
 
 
 # -- how it is told ---------------------------------------------------------------------------
@@ -245,7 +245,7 @@ def test_a_knee_at_the_end_of_the_range_is_said_to_be_there() -> None:
 
 
 def test_a_level_never_measured_is_named_and_nothing_is_as_good_as_it() -> None:
-    of = raced({str(n): 0.0 for n in range(1, 25)}, gauss(0.01), blocks=2, baseline="1")
+    of = raced({str(n): 0.0 for n in range(1, 25)}, gauss(0.01), blocks=3, baseline="1")
     found = only(of)
     assert found.open
     assert found.level == ""

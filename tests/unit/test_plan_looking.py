@@ -17,8 +17,8 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import with_baselines
 from iotrial.plan.stages import next_trials
-from iotrial.stats.critical import critical_at, single_at
 from iotrial.stats.judge import judge
+from iotrial.stats.unequal import critical_at
 
 EFFECT = {"bfq": -0.2, "32": 0.5}
 
@@ -69,10 +69,12 @@ def test_the_most_blocks_end_it() -> None:
     assert max(trial.block for trial in planned) == 3
 
 
-def test_a_later_look_asks_for_more_than_a_single_one() -> None:
-    eye = np.eye(2)
-    assert critical_at(10, eye, 27, 0.95).value > critical_at(0, eye, 27, 0.95).value
-    assert single_at(10, 27, 0.95) > single_at(0, 27, 0.95)
+@pytest.mark.parametrize("treatments", [2, 4])
+def test_a_later_look_asks_for_more_than_a_single_one(treatments: int) -> None:
+    df = np.array(9.0)
+    assert critical_at(10, "one", treatments, df, 0.05) > critical_at(
+        0, "one", treatments, df, 0.05
+    )
 
 
 @pytest.mark.parametrize("seed", [1, 2])

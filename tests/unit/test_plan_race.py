@@ -64,8 +64,8 @@ def judged(of: Study, planned: list[Trial], done: list[TrialRecord]) -> Comparis
 
 def test_the_first_plan_reaches_to_the_first_look() -> None:
     first = next_trials(study(), (), ())
-    assert len(first) == 8
-    assert {trial.block for trial in first} == {1, 2}
+    assert len(first) == 12
+    assert {trial.block for trial in first} == {1, 2, 3}
 
 
 def test_nothing_more_is_planned_while_trials_wait() -> None:
@@ -175,7 +175,7 @@ def test_whoever_watches_is_told_how_it_stands() -> None:
     done = [record(trial, value(trial)) for trial in planned]
     (stand,) = stands(of, planned, done)
     assert stand.told == (
-        f"w: after block 2 {stand.leader} leads; 2 dropped, 1 open (dropped now: kyber, bfq)"
+        f"w: after block 3 {stand.leader} leads; 2 dropped, 1 open (dropped now: kyber, bfq)"
     )
 
 

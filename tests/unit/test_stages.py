@@ -26,7 +26,7 @@ def test_a_stage_begins_when_the_one_before_is_decided_and_not_earlier() -> None
     first = next_trials(study, (), ())
     assert {trial.stage for trial in first} == {1}
     assert len(first) == 3 * 21 * 2
-    done = [measured(trial, 0.005) for trial in first]
+    done = [measured(trial, 0.002) for trial in first]
     assert next_trials(study, first, done[:-1]) == ()
     second = next_trials(study, first, done)
     assert {trial.stage for trial in second} == {2}
@@ -81,7 +81,7 @@ def test_stopped_anywhere_and_taken_up_again_it_ends_the_same(at: int) -> None:
         todo = list(next_trials(study, kept, done))
         kept = [*kept, *todo]
     while todo:
-        done += [measured(trial, 0.005) for trial in todo]
+        done += [measured(trial, 0.002) for trial in todo]
         todo = list(next_trials(study, kept, done))
         kept = [*kept, *todo]
     assert sorted(kept, key=lambda t: t.number) == whole
@@ -106,7 +106,7 @@ def test_what_nobody_can_tell_keeps_the_baseline() -> None:
 def test_an_invalid_trial_is_done_again_before_its_stage_is_decided() -> None:
     study = parsed()
     first = next_trials(study, (), ())
-    done = [measured(trial, 0.005) for trial in first]
+    done = [measured(trial, 0.002) for trial in first]
     done[3] = replace(done[3], state="invalid", measurements=())
     again = next_trials(study, first, done)
     assert [(t.stage, t.attempt, t.block) for t in again] == [(1, 2, first[3].block)]
@@ -139,7 +139,7 @@ then = "best"
     def value(trial: Trial) -> float:
         return 1e9 * (1.5 if dict(trial.treatment)["maker"] == "on" else 1.0)
 
-    planned, done = executed(study, value=value)
+    planned, done = executed(study, sd=0.0005, value=value)
     assert len({t.treatment for t in planned if t.stage == 1}) == 4
     screened, last = courses(study, planned, done)
     assert {kept.factor: len(kept.kept) for kept in screened.kept} == {
@@ -207,7 +207,7 @@ def test_a_level_that_breaks_a_guardrail_does_not_win() -> None:
 
     def both(trial: Trial) -> TrialRecord:
         on = dict(trial.treatment)["maker"] == "on"
-        plain = measured(trial, 0.005, lambda _: 1.2e9 if on else 1e9)
+        plain = measured(trial, 0.002, lambda _: 1.2e9 if on else 1e9)
         late = (0.02 if on else 0.01) * (1 + trial.number / 1000)
         slow = record(trial, late, "read.seconds")
         return replace(plain, measurements=plain.measurements + slow.measurements)

@@ -36,12 +36,24 @@ def template(factors: dict[str, tuple[str, ...]], blocks: int) -> Results:
     return results(factors, WORKLOADS, blocks, lambda _: 1000.0)
 
 
-def simulated(question: ComparisonQuestion, studies: int, rng: np.random.Generator) -> Floats:
-    """Log responses (observations, studies): noise, and steps of 5 % between blocks."""
-    layout = question.responses.layout
-    noise = rng.normal(0, NOISE[question.workload], (len(layout.cell), studies))
+def simulated(
+    question: ComparisonQuestion,
+    studies: int,
+    rng: np.random.Generator,
+    *,
+    noisy: str = "",
+    times: float = 1.0,
+    slow: float = 0.0,
+) -> Floats:
+    """Log responses (observations, studies): noise, and steps of 5 % between blocks.  The level
+    ``noisy`` has ``times`` the noise; of all trials the share ``slow`` takes twice as long."""
+    layout, sd = question.responses.layout, NOISE[question.workload]
+    own = [noisy in {label for _, label in cell} for cell in question.responses.cells]
+    noise = rng.normal(0, sd, (len(layout.cell), studies))
+    noise *= np.where(own, times, 1.0)[layout.cell][:, None]
     steps = rng.normal(0, 0.05, (layout.block.max() + 1, studies))
-    return np.asarray(7 + noise + steps[layout.block])
+    late = np.log(2) * (rng.random(noise.shape) < slow) if slow else 0.0
+    return np.asarray(7 + noise + steps[layout.block] - late)
 
 
 def true_effects(question: ComparisonQuestion) -> Floats:
@@ -50,11 +62,14 @@ def true_effects(question: ComparisonQuestion) -> Floats:
     return np.array(cells)[question.responses.layout.cell][:, None]
 
 
-def crowned(of: Results, seed: int) -> float:
+def crowned(
+    of: Results, seed: int, *, noisy: str = "", times: float = 1.0, slow: float = 0.0
+) -> float:
     """The share of studies with at least one better or worse, when nothing differs."""
     rng, any_claim = np.random.default_rng(seed), np.zeros(STUDIES, bool)
     for question in questions(of):
-        got = answer(question, simulated(question, STUDIES, rng))
+        logs = simulated(question, STUDIES, rng, noisy=noisy, times=times, slow=slow)
+        got = answer(question, logs)
         assert got.low is not None
         assert got.high is not None
         outside = (got.low > 1) | (got.high < 1)  # only these can be better or worse
@@ -102,26 +117,33 @@ DESIGNS = {
 @pytest.mark.parametrize("design", DESIGNS)
 def test_without_a_difference_few_studies_crown_a_winner(design: str) -> None:
     share = crowned(DESIGNS[design], seed=20_261)
-    assert 0.02 < share <= 0.054, share
+    assert share <= 0.054, share
+    if DESIGNS[design].study.design.blocks > 4:  # of fewer, one noisy treatment asks for more
+        assert share > 0.003, "so wide that it tells nothing"
+
+
+@pytest.mark.parametrize("times", [1.5, 2.0, 3.0, 5.0])
+@pytest.mark.parametrize("noisy", ["none", "bfq", "1", "32"])
+@pytest.mark.parametrize("design", [d for d in DESIGNS if "many failures" not in d])
+def test_whichever_treatment_is_noisier_few_studies_crown_a_winner(
+    design: str, noisy: str, times: float
+) -> None:
+    of = DESIGNS[design]
+    if any(noisy == level.label for f in of.study.factors for level in f.levels):
+        share = crowned(of, seed=20_264, noisy=noisy, times=times)
+        assert share <= 0.056, share
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_trials_that_are_slow_now_and_then_seldom_crown_a_winner(design: str) -> None:
+    """One trial in five takes twice as long, whatever the treatment."""
+    assert crowned(DESIGNS[design], seed=20_265, slow=0.2) <= 0.056
 
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_all_intervals_of_a_study_hold_the_truth_together(design: str) -> None:
     share = covered(DESIGNS[design], seed=20_262)
     assert share >= 0.95 - 3 * 0.0022, share
-
-
-def test_the_designs_cover_both_ways_to_a_critical_value() -> None:
-    used = {
-        design: {
-            got.critical.method
-            for question in questions(of)
-            if (got := answer(question, question.responses.logs)).critical
-        }
-        for design, of in DESIGNS.items()
-    }
-    assert used["4 schedulers, 5 blocks"] == {"Dunnett"}
-    assert "multivariate t" in used["6 levels, 4 blocks, many failures"]
 
 
 def test_a_stricter_confidence_is_kept_too() -> None:

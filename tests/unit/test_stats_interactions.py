@@ -17,6 +17,7 @@ from iotrial.judgement import judge as judge_all
 from iotrial.model.finding import Comparison, VarianceShare
 from iotrial.model.results import Results
 from iotrial.model.trial import Trial
+from iotrial.stats.blocks import SHARE
 from iotrial.stats.designs import columns, rows
 from iotrial.stats.effects import anova, interactions, reach
 from iotrial.stats.judge import judge
@@ -75,8 +76,10 @@ def test_one_interaction_is_scipys_t_test_of_the_blocks_contrasts() -> None:
     table = np.array([[logs[b, s, d] for s in ("none", "bfq") for d in ("1", "32")]
                       for b in range(1, 5)])  # fmt: skip
     residuals = table - table.mean(0) - table.mean(1)[:, None] + table.mean()
-    error = math.sqrt((residuals**2).sum() / 9 * 4 / 4)
-    half = stats.t.ppf(0.975, 9) * error
+    pooled = math.sqrt((residuals**2).sum() / 9 * 4 / 4)
+    own = float(np.std(contrasts, ddof=1)) / math.sqrt(4)
+    assert own > SHARE * pooled, "or the pooled noise is the larger one"
+    half = stats.t.ppf(0.975, 3) * own
     assert found.low == pytest.approx(math.exp(float(np.mean(contrasts)) - half))
     assert found.high == pytest.approx(math.exp(float(np.mean(contrasts)) + half))
 

@@ -44,7 +44,7 @@ def known(factors: dict[str, tuple[str, ...]], blocks: int) -> ComparisonPrecisi
     got = answer(asked, asked.responses.logs)
     seen = seen_of(asked, got, 0)
     assert seen is not None
-    return dataclasses.replace(seen, error=seen.error / float(got.fit.sd) * SD)
+    return dataclasses.replace(seen, error=math.sqrt(float(got.fit.unit[0, 0])) * SD)
 
 
 def intervals(factors: dict[str, tuple[str, ...]], blocks: int, log: float) -> tuple[Floats, ...]:

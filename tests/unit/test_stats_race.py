@@ -80,6 +80,49 @@ def test_every_look_counts_together(times: Callable[[int], int]) -> None:
     assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
 
 
+NOISY = {
+    "the baseline": (5.0, 1.0, 1.0, 1.0),
+    "the baseline a little": (1.5, 1.0, 1.0, 1.0),
+    "another": (1.0, 5.0, 1.0, 1.0),
+    "another a little": (1.0, 2.0, 1.0, 1.0),
+    "two": (3.0, 1.0, 1.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("case", NOISY)
+def test_whichever_treatment_is_noisier_few_races_of_equals_drop_one(
+    case: str, times: Callable[[int], int]
+) -> None:
+    """And what any look showed of the kept one of that moment holds the truth."""
+    sd, rng, dropped, missed = np.array(NOISY[case]) * 0.01, np.random.default_rng(21), 0, 0
+    studies = times(600)
+    for _ in range(studies):
+        race = Race(4, MARGIN, 0.95, favourite=0)
+        while race.active and race.blocks < 40:
+            noise = rng.normal(0, sd)
+            race.add({each: noise[each] for each in race.active})
+        dropped += any(race.standing(each).dropped for each in range(4))
+        missed += any(
+            math.isfinite(half) and abs(seen) > half
+            for look in race.looks
+            for seen, half in zip(look.estimate, look.half, strict=True)
+        )
+    limit = 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+    assert dropped / studies <= limit
+    assert missed / studies <= limit
+
+
+def test_one_trial_in_five_that_is_slow_drops_no_equal() -> None:
+    rng, dropped = np.random.default_rng(22), 0
+    for _ in range(STUDIES):
+        race = Race(4, MARGIN, 0.95, favourite=0)
+        while race.active and race.blocks < 40:
+            slow = -math.log(1.5) * (rng.random(4) < 0.2)
+            race.add({each: slow[each] + rng.normal(0, 0.01) for each in race.active})
+        dropped += any(race.standing(each).dropped for each in range(4))
+    assert dropped / STUDIES <= 0.05 + 3 * 0.0154
+
+
 def test_a_clear_winner_is_kept_after_few_blocks_and_the_rest_is_dropped() -> None:
     race = run(np.array([0.0, -0.3, 0.2, -0.4]), 0.01, np.random.default_rng(1))
     assert race.decided

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from iotrial.model.finding import CarriedLevels, StageProgress
 from iotrial.model.results import Results
-from iotrial.model.study import Design, Factor, Level, Stage, Study, Sweep
+from iotrial.model.study import Design, Factor, Level, Stage, StageDecision, Study, Sweep
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.convert import BLOCKS
@@ -177,6 +177,8 @@ def courses(
     for stage in study.stages:
         own = [trial for trial in planned if trial.stage == stage.number]
         course = course_of(study, stage, so_far, (own, done, before))
+        if later := [trial for trial in planned if trial.stage > stage.number]:
+            course = _followed(study, course, later)
         found.append(course)
         if not course.decided:
             break
@@ -210,6 +212,46 @@ def course_of(
     from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
 
     return replace(course, kept=settle(course))
+
+
+def _followed(study: Study, course: StageProgress, later: Sequence[Trial]) -> StageProgress:
+    """A stage after which others were planned: it is over, and came to what these went on with.
+    Another version may judge its trials in another way; that changes nothing of what was done."""
+    from iotrial.plan.settle import settle  # noqa: PLC0415  NumPy is slow to import
+
+    kept = course.kept if course.decided else settle(replace(course, decided=True))
+    return replace(course, decided=True, kept=tuple(_carried(study, each, later) for each in kept))
+
+
+def _carried(study: Study, kept: StageDecision, later: Sequence[Trial]) -> StageDecision:
+    """The decision on a factor that the trials of later stages show; the same where they agree."""
+    name = kept.factor
+    seen: dict[int, set[str]] = {}
+    for trial in later:
+        stage = study.stages[trial.stage - 1]
+        if name not in dict(stage.fixed) and (label := dict(trial.treatment).get(name)):
+            seen.setdefault(trial.stage, set()).add(label)
+    varied = next((n for n in sorted(seen) if name in study.stages[n - 1].vary), None)
+    still = {x for n, of in seen.items() if varied is None or n < varied for x in of}
+    base = baseline(study.factor(name))
+    stands = next(iter(still - {base}), base if base in still else kept.stands)
+    left = kept.kept
+    if varied is not None:
+        numbers = [int(label) for label in seen[varied] if label.isdecimal()]
+        left = tuple(
+            label
+            for label in kept.levels
+            if label in seen[varied]
+            or (label.isdecimal() and numbers and min(numbers) <= int(label) <= max(numbers))
+        )
+    elif kept.stands != stands:
+        left = (stands,)
+    if (left, stands) == (kept.kept, kept.stands) or set(left) == set(kept.kept) == seen.get(
+        varied or 0
+    ):
+        return replace(kept, stands=stands)
+    why = f"as the later stages were planned; judged now: {kept.why}"
+    return replace(kept, kept=left or (stands,), stands=stands, why=why)
 
 
 def varies(part: Study) -> bool:

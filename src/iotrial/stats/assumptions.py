@@ -23,13 +23,13 @@ left out and the next is looked for, up to a tenth of the trials, and all up to 
 out are named (Rosner).  Nothing is left out of any verdict: a slow trial may be what the device
 does now and then.
 
-*Unequal noise*: is one treatment noisier than the others?  Intervals pool the noise over
-treatments.  Where one is less steady, what is said of it is too sure, and what is said of the
-others too timid.  Of each treatment the mean absolute deviation of its residuals from their median
-is taken, as Brown and Forsythe do.  How large that becomes by chance is seen by exchanging
-residuals within blocks: if all are equally noisy they are exchangeable there, whatever their
-distribution, so that heavy tails alone raise no alarm.  Blocks of two are left out: their residuals
-mirror each other, and do not show which of the two is noisier.
+*Unequal noise*: is one treatment noisier than the others?  Intervals hold whichever is
+(:mod:`iotrial.stats.unequal`), but a treatment that is less steady is worth knowing, and what is
+said of the others is too timid for it.  Of each treatment the mean absolute deviation of its
+residuals from their median is taken, as Brown and Forsythe do.  How large that becomes by chance is
+seen by exchanging residuals within blocks: if all are equally noisy they are exchangeable there,
+whatever their distribution, so that heavy tails alone raise no alarm.  Blocks of two are left out:
+their residuals mirror each other, and do not show which of the two is noisier.
 
 References:
     F. Wilcoxon (1945), Individual comparisons by ranking methods, Biometrics Bulletin 1, 80-83
@@ -240,9 +240,8 @@ def noise_doubts(results: Results) -> Iterator[Doubt]:
                 "unequal-noise",
                 f"{workload}: results of {name} vary about {found.times:.1f} times as much as "
                 f"those of the others (p = {found.p:.1g}, n = {count})",
-                "the noise is pooled: intervals of this treatment are too narrow, those of the"
-                " others too wide. Find the cause of its variation, or compare it with one"
-                " other treatment in a study of its own",
+                "the intervals allow for it, and those of the others are wider because of it: find"
+                " the cause of its variation, or compare the others in a study of their own",
             )
 
 

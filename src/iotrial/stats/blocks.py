@@ -50,6 +50,10 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _MOST = 700.0
+SHARE = 0.85
+"""Of the standard error by the pooled noise, that a contrast's own never counts for less than
+(:mod:`iotrial.stats.unequal`)."""
+_NOTHING = 1e-9
 ARITHMETIC = 1e-12
 """Logarithms of measured rates carry about 15 digits: no standard error is believed to be below
 this, so that rounding never passes for a difference."""
@@ -80,12 +84,16 @@ class ContrastFit:
     ``estimate`` has shape (contrasts,) or (contrasts, studies); ``sd``, the standard deviation of
     one trial, is a number or (studies,).  ``unit`` is the contrasts' covariance for an error
     variance of 1.  ``df`` are the residual degrees of freedom; with 0 of them ``sd`` is nan.
+    ``own`` (shape of ``estimate``) are the standard errors by the contrasts' own values in the
+    blocks, ``own_df`` (contrasts,) their degrees of freedom (below 1: not known).
     """
 
     estimate: Floats
     unit: Floats
     sd: Floats
     df: int
+    own: Floats
+    own_df: Floats
 
     @property
     def correlation(self) -> Floats:
@@ -95,14 +103,16 @@ class ContrastFit:
 
     @property
     def standard_error(self) -> Floats:
-        """Same shape as ``estimate``."""
+        """Same shape as ``estimate``: the larger of the contrast's own standard error and
+        :data:`SHARE` of that by the pooled noise."""
         scale = np.sqrt(np.diag(self.unit))
-        error = np.multiply.outer(scale, self.sd)
-        return np.asarray(np.maximum(error, ARITHMETIC))
+        pooled = SHARE * np.multiply.outer(scale, self.sd)
+        return np.asarray(np.maximum(np.maximum(pooled, self.own), ARITHMETIC))
 
-    def interval(self, critical: float) -> tuple[Floats, Floats]:
-        """Ends of the intervals of the ratios, for a critical value of |t|; needs ``df`` > 0."""
-        half = critical * self.standard_error
+    def interval(self, critical: Floats) -> tuple[Floats, Floats]:
+        """Ends of the intervals of the ratios, for critical values of |t| (contrasts,), infinite
+        where there are no degrees of freedom; needs ``df`` > 0."""
+        half = (critical * self.standard_error.T).T
         return ratio(self.estimate - half), ratio(self.estimate + half)
 
 
@@ -121,11 +131,14 @@ def change_of(log: float) -> float:
     return math.expm1(min(log, _MOST))
 
 
-def fit(layout: BlockLayout, logs: Floats, contrasts: Floats) -> ContrastFit:
+def fit(
+    layout: BlockLayout, logs: Floats, contrasts: Floats, whole: Indices | None = None
+) -> ContrastFit:
     """Least squares of ``logs`` (observations,) or (observations, studies) on block + cell.
 
     ``contrasts`` is (contrasts, cells), rows summing to 0 over cells that blocks connect (two
-    cells seen in one block always are).
+    cells seen in one block always are).  ``whole`` is the block that each observation is in where
+    those of ``layout`` are parts of blocks: what is independent of what.
     """
     incidence = layout.incidence
     sizes = incidence.sum(axis=1)
@@ -140,7 +153,57 @@ def fit(layout: BlockLayout, logs: Floats, contrasts: Floats) -> ContrastFit:
     residuals = logs - expected[layout.block] - effects[layout.cell]
     df = len(logs) - len(sizes) - incidence.shape[1] + parts
     sd = np.sqrt((residuals**2).sum(axis=0) / df) if df else np.full(logs.shape[1:], np.nan)
-    return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df)
+    own, own_df = np.full((len(contrasts), *logs.shape[1:]), np.nan), np.zeros(len(contrasts))
+    if df and len(contrasts):
+        share = solve(anchored, contrasts.T, assume_a="pos").T
+        weights = share[:, layout.cell] - ((share @ incidence.T) / sizes)[:, layout.block]
+        together = layout if whole is None else BlockLayout(whole, layout.cell)
+        few = incidence.shape[1] <= MANY_CELLS and not together.incidence.all()
+        inverse = solve(anchored, np.eye(len(anchored)), assume_a="pos") if few else None
+        own, own_df = _own_errors(weights, residuals, together, inverse)
+    return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df, own, own_df)
+
+
+MANY_CELLS = 300
+"""Beyond these what a missing cell does to a block's part is taken to be what it does on average:
+the exact sum takes minutes."""
+
+
+def _own_errors(
+    weights: Floats, residuals: Floats, layout: BlockLayout, inverse: Floats | None
+) -> tuple[Floats, Floats]:
+    """Standard errors of contrasts by their parts in the blocks, and their degrees of freedom.
+
+    ``weights`` (contrasts, observations) are what the estimates are sums of, 0 in sum over a block;
+    ``layout.block`` says what is independent of what; ``inverse`` is that of the information
+    matrix, (cells, cells), None where all cells are there or there are too many.  Each part is
+    scaled to what it would be without the least squares, were the noise even, and the degrees of
+    freedom are those of a chi square with the same mean and variance.  With every cell in every
+    block it is the standard error of the mean of the contrast's values, and blocks - 1.
+    """
+    by_block = _totals(layout.block, len(layout.incidence))
+    parts = np.stack([by_block @ (row * residuals.T).T for row in weights])
+    sizes = (by_block @ (weights**2).T).T
+    if inverse is None:
+        seen = (sizes > 0).sum(axis=1)
+        scale = np.where(sizes > 0, 1.0, 0.0).T * (seen / np.maximum(seen - 1, 1))
+        df = np.maximum(seen - 1.0, 0.0)
+        return np.sqrt(np.einsum("bj,jb...->j...", scale, parts**2)), df
+    root = np.linalg.cholesky(inverse)
+    errors, dfs = np.full((len(parts), *parts.shape[2:]), np.nan), []
+    for at, (row, size) in enumerate(zip(weights, sizes, strict=True)):
+        of_cells = np.zeros(layout.incidence.shape)
+        np.add.at(of_cells, (layout.block, layout.cell), row)
+        taken = of_cells @ root
+        cover = np.diag(size) - taken @ taken.T
+        left = np.diag(cover)
+        known = left > _NOTHING * size.max()
+        scale = np.where(known, size / np.where(known, left, 1.0), 0.0)
+        mean = float((scale * left).sum())
+        dfs.append(mean**2 / float(scale @ cover**2 @ scale) if mean else 0.0)
+        total = (scale * (parts[at] ** 2).T).T.sum(axis=0)
+        errors[at] = np.sqrt(total * size.sum() / mean) if mean else np.nan
+    return errors, np.array(dfs)
 
 
 def _totals(index: Indices, count: int) -> csr_array:
@@ -204,7 +267,8 @@ def fit_in(
 ) -> ContrastFit:
     """:func:`fit` in one stratum: same arguments, same result."""
     if where == "within":
-        return fit(BlockLayout(_within(layout, plots), layout.cell), logs, rows)
+        inner = BlockLayout(_within(layout, plots), layout.cell)
+        return fit(inner, logs, rows, layout.block)
     if where == "whole":
         return _fit_whole(layout, logs, rows, plots)
     if where == "blocks":
@@ -255,4 +319,7 @@ def _fit_blocks(layout: BlockLayout, logs: Floats, rows: Floats) -> ContrastFit:
     spread = ((values - mean) ** 2).sum(axis=0)
     sd = np.sqrt(spread / df / length) if df else np.full(np.shape(logs)[1:], np.nan)
     unit = np.array([[length / max(len(whole), 1)]])
-    return ContrastFit(np.asarray(mean)[None, ...], unit, np.asarray(sd), df)
+    own = math.sqrt(float(unit[0, 0])) * np.asarray(sd)[None, ...]
+    return ContrastFit(
+        np.asarray(mean)[None, ...], unit, np.asarray(sd), df, own, np.array([float(df)])
+    )

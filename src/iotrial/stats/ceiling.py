@@ -19,9 +19,9 @@ alone: by the trial for which it was chosen it looks better than it is.  Every o
 one.  The front are the loads that no other beats in both rate and mean latency.  The knee is the
 one of them that lies farthest above the straight line from the front's first to its last, both axes
 as shares of their range: before it more load brings more rate than latency, after it more latency.
-The interval of a load is that of its geometric mean.  The noise is one variance, pooled over all
-loads with several trials; the interval is one load's own, and holds at all looks together
-(:mod:`iotrial.stats.critical`).
+The interval of a load is that of its geometric mean.  Its noise is its own, and counts for no less
+than a share of that of all loads with several trials; the interval is one load's own, and holds at
+all looks together (:mod:`iotrial.stats.critical`).
 
 References:
     D. R. Jones, M. Schonlau and W. J. Welch (1998), Efficient global optimization of expensive
@@ -55,10 +55,8 @@ from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats.blocks import Floats, Indices, ratio_of
-from iotrial.stats.critical import quantile_at
-from iotrial.stats.race import GuardrailLimits, WorkloadRace, raced
+from iotrial.stats.race import GuardrailLimits, WorkloadRace, mean_interval, raced
 from iotrial.stats.race_findings import told
-from iotrial.stats.verdict import LEAST_DF
 from iotrial.units import format_value, percent
 
 WORTH = 0.0001
@@ -406,19 +404,13 @@ class _Noise:
     """The noise of one trial on the log scale, from loads that have several."""
 
     def __init__(self, loads: Sequence[Sequence[float]], confidence: float) -> None:
-        several = [np.array(each) for each in loads if len(each) >= SEVERAL]
-        self._df = sum(len(each) - 1 for each in several)
-        squares = sum(float(((each - each.mean()) ** 2).sum()) for each in several)
-        self._sd = math.sqrt(squares / self._df) if self._df else math.nan
+        self._loads = [each for each in loads if len(each) >= SEVERAL]
         self._error = 1 - confidence
 
     def interval(self, logs: Sequence[float]) -> tuple[float, float] | None:
         """Of the geometric mean; None for one trial, and where the noise is unknown."""
-        if len(logs) < SEVERAL or self._df < LEAST_DF:
-            return None
-        half = quantile_at(self._error / 2, len(logs), self._df) * self._sd / math.sqrt(len(logs))
-        middle = math.fsum(logs) / len(logs)
-        return ratio_of(middle - half), ratio_of(middle + half)
+        found = mean_interval(logs, self._loads, self._error)
+        return None if found is None else (ratio_of(found[0]), ratio_of(found[1]))
 
 
 # -- what it came to ------------------------------------------------------------------------------

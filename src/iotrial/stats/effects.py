@@ -66,6 +66,7 @@ from iotrial.model.finding import Interaction, Likeness, SimpleEffect, VarianceS
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Doubt, Treatment
+from iotrial.stats import unequal
 from iotrial.stats.blocks import (
     BlockLayout,
     ContrastFit,
@@ -77,7 +78,7 @@ from iotrial.stats.blocks import (
     ratio,
     whole_plots,
 )
-from iotrial.stats.critical import critical_at, workload_confidence
+from iotrial.stats.critical import workload_confidence
 from iotrial.stats.designs import DesignModel, Term, aliases, coded, estimable
 from iotrial.stats.responses import Responses, look_of, planned_cells, primary_responses
 from iotrial.stats.verdict import verdict
@@ -181,6 +182,38 @@ def blocks_behind(contrast: CellContrast, incidence: Floats) -> int:
         return int((above & below).sum())
     level, base = (np.array(side) for side in zip(*contrast.pairs, strict=True))
     return int((incidence[:, level] * incidence[:, base]).any(axis=1).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastFamily:
+    """Contrasts that share a baseline: their ``places``, and the ``error`` that all of them may
+    make together."""
+
+    places: tuple[int, ...]
+    error: float
+
+
+def families(contrasts: Sequence[CellContrast], confidence: float) -> list[ContrastFamily]:
+    """Of each factor (or pair of factors) one; they share the confidence by their sizes."""
+    by_factor: dict[str, list[int]] = defaultdict(list)
+    for place, contrast in enumerate(contrasts):
+        by_factor[contrast.factor].append(place)
+    return [
+        ContrastFamily(
+            tuple(places), 1 - workload_confidence(confidence, len(places), len(contrasts))
+        )
+        for places in by_factor.values()
+    ]
+
+
+def critical_values(found: Sequence[ContrastFamily], df: Floats, look: int) -> Floats:
+    """(contrasts,): of |t| with ``df`` (contrasts,), so that each family makes its error at most;
+    ``look`` is the block after which the study was looked at, 0 where that is done once."""
+    values = np.full(len(df), np.inf)
+    for each in found:
+        own = list(each.places)
+        values[own] = unequal.critical_at(look, "one", len(own) + 1, df[own], each.error)
+    return values
 
 
 ROUNDING = 1e-9
@@ -482,18 +515,21 @@ def _intervals(
     for where, places in by_stratum(rows, plots):
         share = workload_confidence(confidence, len(places), len(own))
         got = fit_in(where, data.layout, data.logs, rows[places], plots)
-        ends = _ends(got, share, look_of(study, data))
+        own_families = families([own[place] for place in places], share)
+        ends = _ends(got, own_families, look_of(study, data))
         found |= dict(zip(places, ends, strict=True))
     return [found[place] for place in range(len(own))]
 
 
-def _ends(got: ContrastFit, confidence: float, look: int) -> list[Ends]:
+def _ends(got: ContrastFit, found: Sequence[ContrastFamily], look: int) -> list[Ends]:
     middle = [float(each) for each in ratio(got.estimate)]
     if got.df == 0:
         return [(each, None, None) for each in middle]
-    low, high = got.interval(critical_at(look, got.correlation, got.df, confidence).value)
+    critical = critical_values(found, got.own_df, look)
+    low, high = got.interval(critical)
     return [
-        (at, float(one), float(other)) for at, one, other in zip(middle, low, high, strict=True)
+        (at, float(one), float(other)) if math.isfinite(value) else (at, None, None)
+        for at, one, other, value in zip(middle, low, high, critical, strict=True)
     ]
 
 

@@ -17,8 +17,11 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
@@ -26,6 +29,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import (
+    ARITHMETIC,
     ContrastFit,
     Floats,
     Stratum,
@@ -35,14 +39,16 @@ from iotrial.stats.blocks import (
     whole_plots,
 )
 from iotrial.stats.ceiling import judge_ceiling
-from iotrial.stats.critical import (
-    CriticalValue,
-    critical_at,
-    single_at,
-    tail_of,
-    workload_confidence,
+from iotrial.stats.critical import workload_confidence
+from iotrial.stats.effects import (
+    CellContrast,
+    ContrastFamily,
+    comparisons,
+    critical_values,
+    families,
+    interactions,
+    shares,
 )
-from iotrial.stats.effects import CellContrast, comparisons, interactions, shares
 from iotrial.stats.levels import knees
 from iotrial.stats.power import (
     ComparisonPrecision,
@@ -95,12 +101,12 @@ class ComparisonQuestion:
 @dataclass(frozen=True, slots=True)
 class RatioIntervals:
     """Ratios with their intervals: arrays (contrasts,), or (contrasts, studies) for simulated
-    studies of one layout.  Without residual degrees of freedom there is no critical value and
-    there are no ends."""
+    studies of one layout; ``critical`` (contrasts,) are their critical values.  Without residual
+    degrees of freedom there are none, and no ends."""
 
     fit: ContrastFit
     ratio: Floats
-    critical: CriticalValue | None = None
+    critical: Floats | None = None
     low: Floats | None = None
     high: Floats | None = None
 
@@ -196,8 +202,8 @@ def _least_precise(
     """By workload, the smallest difference that its least precise comparison could have told."""
     told: dict[str, float] = {}
     for question, got in primary:
-        if got.critical:
-            least = _resolvable(got)
+        if got.critical is not None:
+            least = _resolvable(question, got)
             told[question.workload] = max(least, told.get(question.workload, least))
     return tuple(told.items())
 
@@ -254,11 +260,16 @@ def answer(question: ComparisonQuestion, logs: Floats) -> RatioIntervals:
     middle = ratio(fitted.estimate)
     if fitted.df == 0:
         return RatioIntervals(fitted, middle)
+    critical = critical_values(_families(question), fitted.own_df, question.look)
+    return RatioIntervals(fitted, middle, critical, *fitted.interval(critical))
+
+
+def _families(question: ComparisonQuestion) -> list[ContrastFamily]:
+    """The families of its comparisons; each guardrail is one by itself."""
     if question.primary:
-        critical = critical_at(question.look, fitted.correlation, fitted.df, question.confidence)
-    else:
-        critical = CriticalValue(single_at(question.look, fitted.df, question.confidence), "t")
-    return RatioIntervals(fitted, middle, critical, *fitted.interval(critical.value))
+        return families(question.contrasts, question.confidence)
+    error = 1 - question.confidence
+    return [ContrastFamily((at,), error) for at in range(len(question.contrasts))]
 
 
 def verdict_on(results: Results, question: ComparisonQuestion, low: float, high: float) -> Verdict:
@@ -295,11 +306,10 @@ def _findings(results: Results, question: ComparisonQuestion, got: RatioInterval
     incidence = question.responses.layout.incidence
     folders = _folders(question.responses)
     of_trials = question.stratum not in _VARIES
-    noise = float(got.fit.sd) if got.critical and of_trials else None
+    noise = float(got.fit.sd) if got.critical is not None and of_trials else None
     found: list[Finding] = []
     for number, contrast in enumerate(question.contrasts):
-        low = None if got.low is None else float(got.low[number])
-        high = None if got.high is None else float(got.high[number])
+        low, high = _ends(got, number)
         claim: Verdict = "cannot-tell"
         if low is not None and high is not None:
             claim = verdict_on(results, question, low, high)
@@ -324,6 +334,13 @@ def _findings(results: Results, question: ComparisonQuestion, got: RatioInterval
     return found
 
 
+def _ends(got: RatioIntervals, number: int) -> tuple[float | None, float | None]:
+    """None where nothing is known of the comparison's noise."""
+    if got.low is None or got.high is None or not math.isfinite(float(got.high[number])):
+        return None, None
+    return float(got.low[number]), float(got.high[number])
+
+
 def _needs(
     results: Results, question: ComparisonQuestion, got: RatioIntervals, number: int
 ) -> RequiredBlocks | None:
@@ -342,11 +359,19 @@ def seen_of(
     question: ComparisonQuestion, got: RatioIntervals, number: int
 ) -> ComparisonPrecision | None:
     """How well one of the contrasts is known; None where no noise was measured."""
-    blocks, sure = len(question.responses.layout.incidence), question.confidence
-    if not got.critical or blocks < 2:  # noqa: PLR2004 (one leaves nothing to go by)
+    blocks = len(question.responses.layout.incidence)
+    if got.critical is None or not math.isfinite(float(got.critical[number])):
         return None
-    tail = tail_of(got.fit.correlation, sure) if question.primary else (1 - sure) / 2
-    return ComparisonPrecision(float(got.fit.standard_error[number]), got.fit.df, blocks, tail)
+    family = next(each for each in _families(question) if number in each.places)
+    fit = got.fit
+    return ComparisonPrecision(
+        float(fit.standard_error[number]),
+        float(fit.own_df[number]),
+        fit.df,
+        blocks,
+        len(family.places) + 1,
+        family.error,
+    )
 
 
 def _folders(data: Responses) -> list[list[tuple[int, str]]]:
@@ -363,10 +388,17 @@ def _behind(contrast: CellContrast, folders: list[list[tuple[int, str]]]) -> tup
     return tuple(name for _, name in sorted(trials))
 
 
-def _resolvable(got: RatioIntervals) -> float:
-    """The smallest difference that the least precise of the comparisons could have told."""
-    widest = float(got.fit.standard_error.max())
-    return detectable(widest, got.critical.value if got.critical else 0.0, got.fit.df)
+def _resolvable(question: ComparisonQuestion, got: RatioIntervals) -> float:
+    """The smallest difference that the least precise of the comparisons would have told in four of
+    five studies, were all treatments as noisy as the average one."""
+    seen = [seen_of(question, got, number) for number in range(len(question.contrasts))]
+    errors = np.sqrt(np.diag(got.fit.unit)) * got.fit.sd
+    told = (
+        detectable(max(float(errors[at]), ARITHMETIC), float(got.critical[at]), each.df, each.rest)
+        for at, each in enumerate(seen)
+        if each and got.critical is not None
+    )
+    return max(told, default=math.inf)
 
 
 def _terms(question: ComparisonQuestion, got: RatioIntervals) -> IntervalBasis:

@@ -3,11 +3,8 @@
 *All pairs*: who is better than whom, and how surely.  A stage of a staged study asks for the best
 level, and the best is not known beforehand.  So every level is compared with every other, by main
 effects as in :mod:`iotrial.stats.judge`, and the intervals hold for all pairs at once: whichever
-level comes out best, its comparisons are among them.  The critical value is that of the
-multivariate t with the correlations they have (:mod:`iotrial.stats.critical`): with all cells
-measured that is Tukey's studentized range, and it holds for missing cells too.  Where pairs differ
-in their stratum, or one was never measured, it is that of as many independent comparisons (the
-studentized maximum modulus), which by Šidák's inequality suffices and is 2 to 8 % more.
+level comes out best, its comparisons are among them.  The critical values are those of all pairs
+whichever level is noisier (:mod:`iotrial.stats.unequal`).
 
 *The knee*: the smallest level of an ordered factor that is as good as the best.  Many settings help
 up to a point and then no more: more asynchronous writes, deeper queues, longer read-ahead.  Beyond
@@ -55,7 +52,6 @@ References:
     *Collected Works* VIII).
     J. C. Hsu (1984), Constrained simultaneous confidence intervals for multiple comparisons with
     the best, Annals of Statistics 12, 1136-1144.
-    M. R. Stoline and H. K. Ury (1979), Technometrics 21, 87-93 (the maximum modulus).
     R. L. Berger (1982), Multiparameter hypothesis testing and acceptance sampling, Technometrics
     24, 295-300 (intersection-union).
     J. C. Hsu and R. L. Berger (1999), Stepwise confidence intervals without multiplicity
@@ -80,8 +76,9 @@ from iotrial.model.finding import Finding, Knee, KneeLevel, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.stats import effects as compared
+from iotrial.stats import unequal
 from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
-from iotrial.stats.critical import bound_at, critical_at, quantile_at
+from iotrial.stats.critical import tails_at
 from iotrial.stats.effects import CellContrast, comparisons
 from iotrial.stats.race import WorkloadRace
 from iotrial.stats.responses import look_of, primary_of
@@ -92,16 +89,19 @@ from iotrial.units import format_change
 class PairwiseGains:
     """``gain`` (levels, levels) is how much better the row's level is than the column's, on the
     log scale: positive is better, whatever the metric; ``error`` its standard error, ``df`` the
-    degrees of freedom of that.  nan where two levels were never compared.  ``blocks`` is the
-    number of blocks.  ``correlation`` is that of all pairs in one fit; None where there is no one
-    fit of them all."""
+    degrees of freedom of that.  nan, with 0 degrees of freedom, where two levels were never
+    compared or nothing is known of their noise.  ``blocks`` is the number of blocks."""
 
     labels: tuple[str, ...]
     gain: Floats
     error: Floats
-    df: int
+    df: Floats
     blocks: int = 0
-    correlation: Floats | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether of any pair the noise is known."""
+        return bool((self.df >= 1).any())
 
     @property
     def count(self) -> int:
@@ -157,12 +157,12 @@ def judged(
     """``margin`` is a fraction; ``confidence`` is that of all pairs together, at all looks where
     ``look`` is the block after which the study was looked at (0: once)."""
     half = np.full_like(pairs.error, np.nan)
-    if pairs.df and pairs.count:
-        if pairs.correlation is None:
-            critical = bound_at(pairs.count, look, pairs.df, confidence)
-        else:
-            critical = critical_at(look, pairs.correlation, pairs.df, confidence).value
+    if pairs.known and pairs.count:
+        size, error = len(pairs.labels), 1 - confidence
+        critical = unequal.critical_at(look, "pairs", size, pairs.df, error)
+        critical[pairs.df < 1] = np.nan
         half = critical * pairs.error
+        np.fill_diagonal(half, 0.0)
     return PairwiseIntervals(pairs, half, math.log1p(margin))
 
 
@@ -172,29 +172,29 @@ def pairwise(results: Results, workload: str, factor: str) -> PairwiseGains:
     measured = {label for cell in data.cells for name, label in cell if name == factor}
     labels = [level.label for level in study.factor(factor).levels if level.label in measured]
     gain, error = (np.full((len(labels), len(labels)), np.nan) for _ in range(2))
+    df = np.zeros_like(gain)
     np.fill_diagonal(gain, 0.0)
     np.fill_diagonal(error, 0.0)
     found = [c for base in labels for c in _against(results, data.cells, (factor, base), labels)]
     found = list(compared.measured(found, data.layout))
     rows = compared.weights(found, len(data.cells))
     plots = whole_plots(study, data.cells)
-    fits = []
     for where, group in by_stratum(rows, plots):
         fitted = fit_in(where, data.layout, data.logs, rows[group], plots)
-        fits.append(fitted)
-        for contrast, estimate, spread in zip(
-            [found[at] for at in group], fitted.estimate, fitted.standard_error, strict=True
+        for contrast, estimate, spread, own in zip(
+            [found[at] for at in group],
+            fitted.estimate,
+            fitted.standard_error,
+            fitted.own_df,
+            strict=True,
         ):
             at = labels.index(contrast.level), labels.index(contrast.baseline)
             way = -1.0 if study.metrics.higher(data.metric) is False else 1.0
             gain[at], gain[at[::-1]] = way * estimate, -way * estimate
             error[at] = error[at[::-1]] = spread
+            df[at] = df[at[::-1]] = own
     blocks = int(data.layout.block.max(initial=-1)) + 1
-    got = PairwiseGains(
-        tuple(labels), gain, error, min((each.df for each in fits), default=0), blocks
-    )
-    whole = len(fits) == 1 and len(found) == got.count
-    return replace(got, correlation=fits[0].correlation) if whole else got
+    return PairwiseGains(tuple(labels), gain, error, df, blocks)
 
 
 def _against(
@@ -263,9 +263,10 @@ def _low(pairs: PairwiseGains, label: str, alpha: float, look: int) -> float:
     others = np.delete(np.arange(len(pairs.labels)), at)
     if not others.size:
         return 0.0
-    if not pairs.df:
+    if not pairs.known:
         return math.nan
-    critical = quantile_at(alpha, look, pairs.df)
+    tail = float(tails_at(alpha, np.array([look]))[0]) if look else alpha
+    critical = unequal.critical("one", 2, pairs.df[at, others], 2 * tail)
     return float(np.min(pairs.gain[at, others] - critical * pairs.error[at, others]))
 
 
@@ -296,7 +297,7 @@ def knees(results: Results, findings: Sequence[Finding]) -> tuple[Knee, ...]:
     found = []
     for (load, name), each in pairs.items():
         labels = _numeric(study.factor(name))
-        if labels and len(set(labels) & set(each.labels)) >= FEWEST and each.df:
+        if labels and len(set(labels) & set(each.labels)) >= FEWEST and each.known:
             share = study.decide.confidence ** (each.count / family)
             made = _knee_of(results, (load, study.factor(name)), each, share)
             found.append(_smallest(made, {level for of, level in broken if of == name}))
@@ -405,7 +406,7 @@ def race_knees(results: Results, races: Sequence[WorkloadRace]) -> tuple[Knee, .
 
 def _of_race(results: Results, each: WorkloadRace, factor: Factor) -> Knee:
     race, place = each.race, {each.label(n): n for n in range(len(each.cells))}
-    low = _latest_lows(each)
+    low = race.lows
     # What fell silent after it was measured may still be the best, but cannot be had.
     silent = {n for n in place.values() if race.standing(n).lost}
     unknown = {n for n in place.values() if not race.standing(n).blocks}
@@ -443,15 +444,6 @@ def _of_race(results: Results, each: WorkloadRace, factor: Factor) -> Knee:
         each.higher,
     )
     return _smallest(found, {label for label, at in place.items() if each.broken[at]})
-
-
-def _latest_lows(each: WorkloadRace) -> Floats:
-    """The lower end of every treatment against every other, (treatments, treatments), from the
-    last look at which both had just been measured; minus infinity where there was none."""
-    low = np.full((len(each.cells), len(each.cells)), -np.inf)
-    for look in each.race.looks:
-        np.copyto(low, look.estimates - look.halves, where=np.isfinite(look.halves))
-    return low
 
 
 def _mean(results: Results, each: WorkloadRace) -> float:

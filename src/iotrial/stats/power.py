@@ -37,21 +37,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammainc, gammainccinv, nctdtr, ndtr
+from scipy.special import gammainccinv, ndtr
 
 from iotrial.errors import UsageError
 from iotrial.model.finding import RequiredBlocks
 from iotrial.model.results import Results
-from iotrial.stats.blocks import change_of
-from iotrial.stats.critical import FIRST, NEAR, average_over_sd, bound, quantile_at, root
+from iotrial.stats import unequal
+from iotrial.stats.blocks import SHARE, Floats, change_of
+from iotrial.stats.critical import FIRST, NEAR, average_over_sd, root, workload_confidence
 from iotrial.stats.verdict import LAST
 
 POWER = 0.8
 MOST_BLOCKS = 100_000
-FAR = 1e4
-"""Beyond this many standard errors only the error of the sd decides (and nctdtr gives up)."""
+NODES = 32
+"""Of the quadrature over the noise of the other comparisons."""
 
 
 def resolvable(  # noqa: PLR0913, PLR0917  a power calculation has six terms
@@ -70,11 +72,13 @@ def resolvable(  # noqa: PLR0913, PLR0917  a power calculation has six terms
     noise, one cell nothing to compare.  Raises UsageError for terms out of range.
     """
     _check(noise_sd, confidence, power)
-    df = (blocks - 1) * (cells - 1)
     if blocks < 2 or cells < 2 or comparisons < 1:  # noqa: PLR2004
         return math.inf
-    critical = bound(comparisons, df, confidence)
-    return detectable(noise_sd * math.sqrt(2 / blocks), critical, df, power)
+    own = min(comparisons, cells - 1)
+    error = 1 - workload_confidence(confidence, own, comparisons)
+    critical = float(unequal.critical("one", own + 1, np.array(blocks - 1.0), error))
+    error = noise_sd * math.sqrt(2 / blocks)
+    return detectable(error, critical, blocks - 1, (blocks - 1) * (cells - 2), power)
 
 
 def blocks_needed(  # noqa: PLR0913, PLR0917  a power calculation has six terms
@@ -108,32 +112,46 @@ def blocks_needed(  # noqa: PLR0913, PLR0917  a power calculation has six terms
     return high
 
 
-def detectable(standard_error: float, critical: float, df: int, power: float = POWER) -> float:
+def detectable(
+    standard_error: float, critical: float, df: float, rest: float, power: float = POWER
+) -> float:
     """The relative difference whose interval (estimate ± ``critical`` standard errors, log scale)
-    excludes 1 with probability ``power``."""
-    shift = root(lambda d: excludes(d, critical, df) - power, 0.0, _reach(critical, df))
+    excludes 1 with probability ``power``.  ``standard_error`` is the true one, which the
+    comparison's own values estimate with ``df`` degrees of freedom and the pooled noise with
+    ``rest`` more (:mod:`iotrial.stats.unequal`)."""
+    reach = _reach(critical, df)
+    shift = root(lambda d: excludes(d, critical, df, rest) - power, 0.0, reach)
     return change_of(shift * standard_error)
 
 
-def excludes(shift: float, critical: float, df: int) -> float:
-    """P(|T| > ``critical``) of a noncentral t: ``shift`` is the true effect in true standard
-    errors."""
-    if shift > FAR:
-        return float(gammainc(df / 2, df / 2 * (shift / critical) ** 2))
-    s, weights = average_over_sd(df)
-    wrong_way = float(weights @ ndtr(-critical * s - shift))  # nctdtr gives nan this far out
-    return 1 - float(nctdtr(df, shift, critical)) + wrong_way
+def excludes(shift: float, critical: float, df: float, rest: float) -> float:
+    """P(|T| > ``critical``) for a true effect of ``shift`` true standard errors."""
+    s, weights = _average_over_errors(df, rest)
+    return float(weights @ (ndtr(shift - critical * s) + ndtr(-shift - critical * s)))
 
 
-def within(room: float, critical: float, df: int) -> float:
+def within(room: float, critical: float, df: float, rest: float) -> float:
     """The power of *same*: the probability that the whole interval of two equals (estimate ±
     ``critical`` estimated standard errors) lies within ± ``room``, which is in true standard
     errors."""
-    s, weights = average_over_sd(df)
+    s, weights = _average_over_errors(df, rest)
     return float(weights @ np.clip(2 * ndtr(room - critical * s) - 1, 0.0, None))
 
 
-def _reach(critical: float, df: int) -> float:
+@lru_cache(maxsize=256)
+def _average_over_errors(df: float, rest: float) -> tuple[Floats, Floats]:
+    """Nodes and weights to average over (estimated / true standard error) of a comparison among
+    equally noisy treatments: the larger of its own and a share of the pooled one."""
+    own, weights = average_over_sd(df)
+    if rest < 1:
+        return own, weights
+    others, their = average_over_sd(rest, nodes=NODES)
+    pooled = np.add.outer(df * own**2, rest * others**2) / (df + rest)
+    s = np.sqrt(np.maximum((own**2)[:, None], SHARE**2 * pooled))
+    return s.ravel(), np.multiply.outer(weights, their).ravel()
+
+
+def _reach(critical: float, df: float) -> float:
     """A shift that is surely seen: far beyond the critical value at the largest likely sd."""
     return critical * math.sqrt(gammainccinv(df / 2, 1e-9) * 2 / df) + 10.0
 
@@ -156,19 +174,30 @@ LEAST_ERROR = 1e-9
 @dataclass(frozen=True, slots=True)
 class ComparisonPrecision:
     """How well one comparison is known: the standard ``error`` of its log ratio after ``blocks``
-    blocks (2 at least), with ``df`` degrees of freedom.  ``tail`` is the one-sided error that its
-    interval may make at all looks together."""
+    blocks (2 at least), with ``df`` degrees of freedom of its own and those of the pooled noise.
+    ``treatments`` are those of its family, the baseline included; ``level`` is what the family may
+    err by, at all looks together."""
 
     error: float
-    df: int
+    df: float
+    pooled: float
     blocks: int
-    tail: float
+    treatments: int
+    level: float
 
-    def after(self, blocks: int) -> tuple[float, float, int]:
-        """Standard error, critical value and degrees of freedom after so many blocks."""
-        df = max(1, round(self.df * (blocks - 1) / (self.blocks - 1)))
+    @property
+    def rest(self) -> float:
+        """What the pooled noise has beside the comparison's own degrees of freedom."""
+        return max(self.pooled - self.df, 0.0)
+
+    def after(self, blocks: int) -> tuple[float, float, float, float]:
+        """Standard error, critical value, own degrees of freedom and those beside them, after so
+        many blocks."""
+        more = (blocks - 1) / (self.blocks - 1)
+        df = max(1.0, self.df * more)
         error = max(self.error, LEAST_ERROR) * math.sqrt(self.blocks / blocks)
-        return error, quantile_at(self.tail, blocks, df), df
+        of_family = unequal.critical_at(blocks, "one", self.treatments, np.array(df), self.level)
+        return error, float(of_family), df, self.rest * more
 
 
 def blocks_to_differ(seen: ComparisonPrecision, log: float, power: float = POWER) -> int | None:
@@ -176,8 +205,8 @@ def blocks_to_differ(seen: ComparisonPrecision, log: float, power: float = POWER
     with that power; None where 2,048 do not."""
 
     def enough(blocks: int) -> bool:
-        error, critical, df = seen.after(blocks)
-        return excludes(log / error, critical, df) >= power
+        error, critical, df, rest = seen.after(blocks)
+        return excludes(log / error, critical, df, rest) >= power
 
     return _fewest(enough)
 
@@ -187,8 +216,8 @@ def blocks_to_equal(seen: ComparisonPrecision, margin: float, power: float = POW
     with that power; None where 2,048 do not."""
 
     def enough(blocks: int) -> bool:
-        error, critical, df = seen.after(blocks)
-        return within(margin / error, critical, df) >= power
+        error, critical, df, rest = seen.after(blocks)
+        return within(margin / error, critical, df, rest) >= power
 
     return _fewest(enough)
 
@@ -199,7 +228,7 @@ def blocks_if_it_stays(seen: ComparisonPrecision, estimate: float, margin: float
     room = max(abs(estimate), margin - abs(estimate))
 
     def enough(blocks: int) -> bool:
-        error, critical, _ = seen.after(blocks)
+        error, critical, *_ = seen.after(blocks)
         return critical * error < room
 
     return _fewest(enough)

@@ -3,20 +3,27 @@
 After every block each treatment is compared with the leader, and
 
 - is **dropped** when it is proven not to be the best.  The test is the closed one for the group
-  of the best: the last of p treatments must differ from the first by the studentized range of p
-  before the next to last is looked at with p - 1 (Newman and Keuls; only groups that hold the
-  leader matter, since nothing is claimed of two losers).  Were all of them equal, any would be
-  dropped with probability 1 - confidence at most;
+  of the best: one of p treatments must differ from the leader by the critical value of all pairs of
+  p before another is looked at with p - 1 (Newman and Keuls; only groups that hold the leader
+  matter, since nothing is claimed of two losers).  Were all of them equal, any would be dropped
+  with probability 1 - confidence at most;
 - is **settled** when it lies within the margin of the treatment that is to be kept, whatever
   else; settled treatments rest.  The kept one need not be the leader: of those that may be within
   half a margin of it, the one that settles the rest soonest is the reference, so that ties end
   early.
 
 The race ends when nothing is open.  Treatments that are still in it are measured in every block
-(a randomised block design with blocks of changing size); the noise is one variance pooled over
-all of them; every look spends what :mod:`iotrial.stats.critical` allows.  The interval shown with
-a treatment is two-sided and simultaneous (Dunnett) at all looks together; where a treatment was
-dropped it ends at the kept one's level, as in Hsu's multiple comparisons with the best.
+(a randomised block design with blocks of changing size).  Each pair has a noise of its own, which
+counts for no less than a share of the noise pooled over all, so that one treatment may be noisier
+than the others (:mod:`iotrial.stats.unequal`); every look spends what :mod:`iotrial.stats.critical`
+allows.  The reference is chosen from the data, and so every value is one of all pairs: the interval
+shown with a treatment is two-sided and holds whichever is the reference, at all looks together.
+Where a treatment was dropped it ends at the kept one's level, as in Hsu's multiple comparisons with
+the best.
+
+Dropping may take the whole error probability, and so may settling, whose two sides cannot both be
+wrong: of two treatments that are equal only *worse* can be false, and of two that differ by more
+than the margin only *same*, and dropping the better one is as improbable as anything.
 
 *What an open race would still take*, if differences and noise stay as they were seen: a treatment
 is decided once it is told from the kept one (either is dropped), or once the interval of their
@@ -40,6 +47,8 @@ References:
     the best, Annals of Statistics 12, 1136-1144.
     D. Newman (1939), Biometrika 31, 20-30; M. Keuls (1952), Euphytica 1, 112-122; R. Marcus,
     E. Peritz and K. R. Gabriel (1976), On closed testing procedures, Biometrika 63, 655-660.
+    J. J. Goeman, A. Solari and T. Stijnen (2010), Three-sided hypothesis testing: simultaneous
+    testing of superiority, equivalence and inferiority, Statistics in Medicine 29, 2117-2125.
     J. A. John and E. R. Williams (1995), *Cyclic and Computer Generated Designs*, chapter 1
     (reduced normal equations of incomplete blocks).
     C. Jennison and B. W. Turnbull (2000), *Group Sequential Methods with Applications to Clinical
@@ -54,27 +63,16 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
 
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
-from iotrial.stats.blocks import ARITHMETIC, Floats, Indices, ratio_of
-from iotrial.stats.critical import (
-    FIRST,
-    NEAR,
-    against_one,
-    extremes,
-    quantile_at,
-    tails_at,
-    workload_confidence,
-)
+from iotrial.stats import unequal
+from iotrial.stats.blocks import ARITHMETIC, SHARE, Floats, Indices, ratio_of
+from iotrial.stats.critical import FIRST, NEAR, quantile_at, workload_confidence
 from iotrial.stats.verdict import LAST, LEAST_DF, guardrail
 
-SAME_SHARE = 0.2
-"""Of the error probability, what calling something *same* may take: it is asked at the end, where
-nearly all would be spent on it, while dropping is what saves trials.  Dropping may take the whole
-of it: both can go wrong only where some treatments are equal and another lies at the margin, and
-1.2 times the level bounds the sum.  Simulated races stay within the level there (tests)."""
+MOST_ERROR = 0.5
+"""Of both sides of *same* together, where the confidence is low."""
 RATHER = 1.1
 """So much longer a tie may take if the favourite is the reference: it is what people would keep."""
 PATIENCE = 3
@@ -146,11 +144,11 @@ class Race:
         error, size = 1 - confidence, treatments
         self.size, self.margin, self.favourite = size, math.log1p(margin), favourite
         self._error = error
-        self._to_settle = against_one(size - 1, error * SAME_SHARE)
-        self._to_show = against_one(size - 1, error / 2)
         self._information = np.zeros((size, size))
         self._adjusted = np.zeros(size)
         self._squares, self._differences = 0.0, 0
+        self._common = np.zeros((size, size))
+        self._sums, self._sums_of_squares = np.zeros((size, size)), np.zeros((size, size))
         self._blocks = np.zeros(size, dtype=np.intp)
         self._silent = np.zeros(size, dtype=np.intp)
         self._low, self._high = _unbounded(size), -_unbounded(size)
@@ -170,6 +168,13 @@ class Race:
     def decided(self) -> bool:
         """Whether nothing is open."""
         return not self.active
+
+    @property
+    def lows(self) -> Floats:
+        """Lower confidence bounds of every treatment less every other, (treatments, treatments),
+        from the last look at which both had just been measured; minus infinity where there was
+        none.  One side of what settles: all of them hold at all looks together."""
+        return self._low
 
     def standing(self, treatment: int) -> _TreatmentStanding:
         kept = self.kept
@@ -220,7 +225,7 @@ class Race:
                 self._settled[each] = 0
         present = np.flatnonzero(self._blocks > 0)
         df = self._differences - (len(present) - 1)
-        if len(present) > 1 and df >= LEAST_DF and self.blocks <= LAST:
+        if len(present) > 1 and df >= LEAST_DF and FIRST <= self.blocks <= LAST:
             self._look(present, here, df)
         elif self._alive.sum() <= 1:
             self.active = ()
@@ -234,6 +239,10 @@ class Race:
         self._information[here, here] += 1
         self._adjusted[here] += away
         self._squares += float((away**2).sum())
+        pairs, apart = np.ix_(here, here), away[:, None] - away[None, :]
+        self._common[pairs] += 1
+        self._sums[pairs] += apart
+        self._sums_of_squares[pairs] += apart**2
         self._differences += len(here) - 1
         self._blocks[here] += 1
 
@@ -250,18 +259,18 @@ class Race:
         np.fill_diagonal(unit, 1.0)
         self._estimate[among] = effects[:, None] - effects[None, :]
         number = np.clip((2 / unit + 1e-9).astype(np.intp), FIRST, LAST)
-        error = self.sd * np.sqrt(unit)
+        error = np.maximum(self._own() * np.sqrt(unit / 2), SHARE * self.sd * np.sqrt(unit))
         new = np.zeros((self.size, self.size), dtype=bool)
         new[np.ix_(here, here)] = True
-        for low, high, wanted in (
-            (self._low, self._high, self._to_settle),
-            (self._shown_low, self._shown_high, self._to_show),
+        settle, show = (self._halves(number, error, level) for level in (2, 1))
+        for low, high, half in (
+            (self._low, self._high, settle),
+            (self._shown_low, self._shown_high, show),
         ):
-            half = -stdtrit(df, tails_at(wanted, number)) * error
             np.copyto(low, self._estimate - half, where=new)
             np.copyto(high, self._estimate + half, where=new)
-        shown = np.where(new, -stdtrit(df, tails_at(self._to_show, number)) * error, np.inf)
-        self._drop(df, error, number)
+        shown = np.where(new, show, np.inf)
+        self._drop(error, number)
         self._choose()
         self.looks.append(
             InterimLook(
@@ -275,23 +284,41 @@ class Race:
             )
         )
 
-    def _drop(self, df: int, error: Floats, number: npt.NDArray[np.intp]) -> None:
+    def _own(self) -> Floats:
+        """The standard deviation of each pair's differences in its common blocks; 0 of one."""
+        many = np.maximum(self._common, 2)
+        squares = self._sums_of_squares - self._sums**2 / np.maximum(self._common, 1)
+        return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (many - 1)))
+
+    def _halves(self, number: Indices, error: Floats, level: float) -> Floats:
+        """Half widths of the intervals of all pairs, at ``level`` times the error of the race."""
+        df = self._common - 1
+        error_of_all = min(level * self._error, MOST_ERROR)
+        value = unequal.critical_at(number, "pairs", self.size, df, error_of_all)
+        return value * error
+
+    def _drop(self, error: Floats, number: Indices) -> None:
         racing = np.flatnonzero(self._alive & (self._blocks > 0))
-        rising = racing[np.argsort(self._estimate[racing, racing[0]], kind="stable")]
-        while len(rising) and int(rising[-1]) in self.waiting:
-            rising = rising[:-1]
-        if not len(rising):
+        rising = racing[np.argsort(self._estimate[racing, racing[0]], kind="stable")].tolist()
+        while rising and rising[-1] in self.waiting:
+            rising.pop()
+        if not rising:
             return
         unmeasured = int((self._alive & (self._blocks == 0)).sum())
-        leader, left = rising[-1], len(rising) + unmeasured
-        for each in rising[:-1]:
-            tail = tails_at(extremes(left, self._error), number[leader, each])
-            if not self._estimate[leader, each] > -stdtrit(df, tail) * error[leader, each]:
+        leader, others = rising[-1], rising[:-1]
+        away = self._estimate[leader] / error[leader]
+        while others:
+            left = len(others) + 1 + unmeasured
+            df, looks = self._common[leader, others] - 1, number[leader, others]
+            value = unequal.critical_at(looks, "pairs", left, df, self._error)
+            beyond = away[others] / value
+            first = int(np.argmax(beyond))
+            if not beyond[first] > 1:
                 return
+            each = others.pop(first)
             self._alive[each] = False
             self._dropped[each] = self.blocks
             self._settled[each] = 0
-            left -= 1
 
     def _choose(self) -> None:
         """Who is kept so far, and who is still to be measured."""
@@ -364,23 +391,27 @@ def blocks_to_decide(terms: RaceDesign, difference: float, sd: float, *, left: i
     """
     racing = max(left or terms.treatments, 2)
     error, away = 1 - terms.confidence, abs(difference)
-    drop = extremes(racing, error)
-    settle = against_one(terms.treatments - 1, error * SAME_SHARE)
     for last in (NEAR, LAST):
         blocks = np.arange(FIRST, last + 1)
-        to_drop, to_settle = (_half(level, blocks, racing, sd) for level in (drop, settle))
+        to_drop, to_settle = (
+            _half(treatments, level, blocks, sd)
+            for treatments, level in (
+                (racing, error),
+                (terms.treatments, min(2 * error, MOST_ERROR)),
+            )
+        )
         enough = (to_drop < away) | (away + to_settle < terms.margin)
         if enough.any():
             return int(blocks[np.argmax(enough)])
     return LAST
 
 
-def _half(level: float, blocks: Indices, racing: int, sd: float) -> Floats:
-    """Half widths after each of ``blocks`` for an error of ``level``, infinite before the first
-    look."""
-    df = (blocks - 1) * (racing - 1)
-    half = -stdtrit(np.maximum(df, 1), tails_at(level, blocks)) * sd * np.sqrt(2 / blocks)
-    return np.where(df >= LEAST_DF, half, math.inf)
+def _half(treatments: int, level: float, blocks: Indices, sd: float) -> Floats:
+    """Half widths of all pairs of so many equally noisy treatments after each of ``blocks``, for an
+    error of ``level`` at all looks; infinite before the first look."""
+    value = unequal.critical_at(blocks, "pairs", treatments, (blocks - 1).astype(np.float64), level)
+    first = (blocks - 1) * (treatments - 1) >= LEAST_DF
+    return np.where(first, value * sd * np.sqrt(2 / blocks), math.inf)
 
 
 def ahead(race: Race, terms: RaceDesign) -> dict[int, int]:
@@ -407,6 +438,22 @@ def ahead(race: Race, terms: RaceDesign) -> dict[int, int]:
 # -- limits: is a latency below what the study allows? --------------------------------------------
 
 
+def mean_interval(
+    own: Sequence[float], every: Sequence[Sequence[float]], error: float
+) -> tuple[float, float] | None:
+    """Ends of the mean of ``own`` values, one of ``every`` group, at all looks together; None while
+    the noise is unknown.  Its noise is its own, and no less than a share of that of all groups."""
+    df = sum(len(each) - 1 for each in every if each)
+    if len(own) < FIRST - 1 or df < LEAST_DF:
+        return None
+    squares = [float(((np.array(e) - np.mean(e)) ** 2).sum()) for e in every if len(e) > 1]
+    alone = float(np.var(own, ddof=1))
+    sd = math.sqrt(max(alone, SHARE**2 * math.fsum(squares) / df))
+    half = quantile_at(error / 2, min(len(own), LAST), len(own) - 1) * sd / math.sqrt(len(own))
+    middle = math.fsum(own) / len(own)
+    return middle - half, middle + half
+
+
 class GuardrailLimits:
     """What was seen of the limited metrics.  ``limits`` are (metric, limit in its base unit)."""
 
@@ -428,19 +475,8 @@ class GuardrailLimits:
     def interval(self, treatment: int, name: str) -> tuple[float, float] | None:
         """Ends of the metric's geometric mean; None while the noise is unknown."""
         own = self._seen[name][treatment]
-        means = [math.fsum(each) / len(each) if each else 0.0 for each in self._seen[name]]
-        squares = math.fsum(
-            (value - mean) ** 2
-            for each, mean in zip(self._seen[name], means, strict=True)
-            for value in each
-        )
-        df = sum(len(each) - 1 for each in self._seen[name] if each)
-        if not own or df < LEAST_DF:
-            return None
-        tail = float(tails_at(self._error / 2, np.array([min(len(own), LAST)]))[0])
-        half = -float(stdtrit(df, tail)) * math.sqrt(squares / df / len(own))
-        mean = means[treatment]
-        return ratio_of(mean - half), ratio_of(mean + half)
+        found = mean_interval(own, self._seen[name], self._error)
+        return None if found is None else (ratio_of(found[0]), ratio_of(found[1]))
 
     def broken(self, treatment: int) -> tuple[str, ...]:
         """The names of the limits that the treatment exceeds."""

@@ -27,7 +27,7 @@ from iotrial.model.finding import (
     Verdict,
 )
 from iotrial.model.results import Results
-from iotrial.stats.blocks import change_of
+from iotrial.stats.blocks import SHARE, change_of
 from iotrial.stats.effects import baselines
 from iotrial.stats.levels import race_knees
 from iotrial.stats.race import WorkloadRace, ahead, raced
@@ -413,9 +413,11 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
 
 
 _HOW = (
-    "After every block each treatment shown to be worse than the best is dropped (studentized"
-    " range, closed), each treatment shown to be equivalent to the kept one rests, and the race"
-    " ends when no treatment is undecided. Effects are ratios of geometric means from log"
-    " response = block + treatment, the noise pooled over treatments; intervals are two-sided"
-    " and simultaneous (Dunnett); the interval of a dropped treatment ends at the kept one."
+    "After every block, from the third on, each treatment shown to be worse than the best is"
+    " dropped (all pairs, closed), each treatment shown to be equivalent to the kept one rests,"
+    " and the race ends when no treatment is undecided. Effects are ratios of geometric means from"
+    " log response = block + treatment. Intervals are two-sided and hold for all pairs of"
+    " treatments, whichever is kept and whichever is noisier: the standard error of a pair is that"
+    f" of its own differences within blocks, at least {percent(SHARE)} of that by the pooled noise."
+    " The interval of a dropped treatment ends at the kept one."
 )

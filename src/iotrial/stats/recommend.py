@@ -20,8 +20,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
 from iotrial.stats import effects
-from iotrial.stats.blocks import BlockLayout, ContrastFit
-from iotrial.stats.critical import CriticalValue
+from iotrial.stats.blocks import SHARE, BlockLayout, ContrastFit, Floats
 from iotrial.stats.designs import estimable, parameters
 from iotrial.stats.effects import coordinates, varied
 from iotrial.stats.levels import crowded
@@ -72,13 +71,6 @@ def _too_much(cells: Sequence[Treatment], own: effects.Varied) -> str:
 
 # -- how the intervals were made ------------------------------------------------------------------
 
-HOW = {
-    "t": "Student's t",
-    "Dunnett": "Dunnett, exact",
-    "multivariate t": "multivariate t, with their correlations",
-    "Šidák": "Šidák's bound, slightly too wide",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class IntervalBasis:
@@ -88,7 +80,7 @@ class IntervalBasis:
     workload: str
     layout: BlockLayout
     fit: ContrastFit
-    critical: CriticalValue | None
+    critical: Floats | None
     unusable: int
     of: str = "one trial"
 
@@ -101,8 +93,10 @@ def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str
         parts.append(
             f"Two-sided simultaneous {percent(study.decide.confidence)} intervals for the family "
             f"of all {family} primary {_plural(family, 'comparison')}; workloads share the "
-            "confidence by their number of comparisons. Verdicts are read from the interval "
-            f"alone, with a margin of ±{percent(study.decide.margin)}."
+            "confidence by their number of comparisons. They hold whichever treatment is noisier:"
+            " the standard error of a comparison is that of its own differences within blocks,"
+            f" at least {percent(SHARE)} of that by the pooled noise. Verdicts are read from the"
+            f" interval alone, with a margin of ±{percent(study.decide.margin)}."
         )
     if study.decide.guardrails:
         parts.append(f"Guardrails: individual {percent(study.decide.confidence)} intervals (t).")
@@ -176,13 +170,21 @@ def _workload(terms: IntervalBasis) -> str:
     text = f"{terms.workload}: n = {n} {_plural(n, 'block')}, {trials} trials"
     if terms.unusable:
         text += f", {terms.unusable} excluded (no positive value)"
-    if not terms.critical:
+    if terms.critical is None:
         return f"{text}, 0 residual df, so no interval."
     noise = format_noise(float(terms.fit.sd))
     return (
         f"{text}, {terms.fit.df} residual df, noise of {terms.of} {noise}, "
-        f"critical value {terms.critical.value:.3f} ({HOW[terms.critical.method]})."
+        f"{_values(terms.critical)}."
     )
+
+
+def _values(critical: Floats) -> str:
+    known = [float(each) for each in critical if math.isfinite(each)]
+    if not known:
+        return "no critical value"
+    low, high = f"{min(known):.3f}", f"{max(known):.3f}"
+    return f"critical value {low}" if low == high else f"critical values {low} to {high}"
 
 
 def _plural(count: int, noun: str) -> str:

@@ -61,9 +61,9 @@ LEAST_DF = 3
 
 def first_look(treatments: int) -> int:
     """The first block after which ``treatments`` treatments can be told apart: with
-    (blocks - 1)(treatments - 1) >= 3 degrees of freedom, after two blocks at least.
+    (blocks - 1)(treatments - 1) >= 3 degrees of freedom, after three blocks at least.
 
     >>> [first_look(k) for k in (2, 3, 4, 16)]
-    [4, 3, 2, 2]
+    [4, 3, 3, 3]
     """
-    return max(2, math.ceil(LEAST_DF / max(treatments - 1, 1)) + 1)
+    return max(3, math.ceil(LEAST_DF / max(treatments - 1, 1)) + 1)
