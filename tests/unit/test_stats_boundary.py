@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy.signal import fftconvolve
 from scipy.special import ndtri
+from stats_studies import Floats
 
 from iotrial.stats.critical import FIRST, spent, tails
 from iotrial.stats.verdict import first_look
@@ -37,6 +41,32 @@ def test_a_walk_without_drift_crosses_as_often_as_was_spent(level: float) -> Non
     crossed = (walk / np.sqrt(counts) > critical).any(axis=1).mean()
     allowed = level * spent(LOOKS)
     assert crossed == pytest.approx(allowed, abs=4 * (allowed / studies) ** 0.5)
+
+
+def crossed(tail: Floats, last: int, step: float) -> float:
+    """What a walk without drift crosses the boundary with by block ``last``, on a grid of its own:
+    cells of ``step``, of which the boundary takes a part."""
+    grid = np.arange(-10.0, 8.0, step)
+    density, total = np.exp(-(grid**2) / 2) / math.sqrt(2 * math.pi), 0.0
+    for n in range(FIRST, last + 1):
+        if n > FIRST:
+            shrunk, sd = math.sqrt((n - 1) / n), 1 / math.sqrt(n)
+            carried = np.interp(grid / shrunk, grid, density, left=0.0, right=0.0) / shrunk
+            reach = int(6 * sd / step) + 1
+            kernel = np.exp(-((np.arange(-reach, reach + 1) * step / sd) ** 2) / 2)
+            density = fftconvolve(carried, kernel / kernel.sum(), mode="same")
+        below = np.clip((-ndtri(tail[n]) - grid) / step + 0.5, 0.0, 1.0)
+        total += float(((1 - below) * density).sum()) * step
+        density = density * below
+    return total
+
+
+@pytest.mark.parametrize("level", [0.05, 0.025, 0.005])
+def test_on_a_grid_six_times_as_fine_no_more_is_spent_than_was_allowed(level: float) -> None:
+    for last in (FIRST, 20, 100):
+        assert crossed(tails(level, 256), last, 0.002) == pytest.approx(
+            level * spent(last), rel=0.004
+        )
 
 
 def test_a_race_of_two_is_first_looked_at_after_four_blocks() -> None:

@@ -157,7 +157,8 @@ def tails(level: float, last: int = LAST) -> Floats:
             above, below = float(beyond[place - 1]), float(beyond[place])
             critical[n] = _GRID[place - 1] + step * (above - allowed) / max(above - below, 1e-300)
             used += allowed
-            density = np.where(critical[n] - step / 2 > _GRID, density, 0.0)
+            # Of the cell that the boundary parts, what lies below it goes on.
+            density = density * np.clip((critical[n] - _GRID) / step + HALF, 0.0, 1.0)
     return np.asarray(ndtr(-critical))
 
 
