@@ -170,9 +170,9 @@ def test_targets_on_two_hosts_are_loaded_together_and_their_sum_counts(
 
 # The search as it is, over few loads: each trial on several hosts takes seconds.
 FEW = """
-from iotrial.plan import ceiling_study
-ceiling_study.DEPTHS, ceiling_study.BATCHES = (1, 8), (1,)
-ceiling_study.jobs = lambda cpus: (1, 2)
+from iotrial.plan import saturate
+saturate.DEPTHS, saturate.BATCHES = (1, 8), (1,)
+saturate.job_counts = lambda cpus: (1, 2)
 from iotrial.cli.main import main
 main()
 """
