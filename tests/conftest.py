@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -130,6 +131,10 @@ LONG = Path(__file__).parent / "long.txt"
 OF_WINGS = Path(__file__).parent / "wings.txt"
 
 
+THIRD = "1/3 "
+"""Before a name in long.txt: every third of the cases is run each time."""
+
+
 def listed(file: Path = LONG) -> list[str]:
     """What the names of tests begin with that a file names."""
     lines = file.read_text("utf-8").splitlines()
@@ -141,16 +146,18 @@ def _those(config: pytest.Config, items: list[pytest.Item], file: Path) -> list[
     names = listed(file)
     by_file: dict[str, list[str]] = {}
     for each in names:
-        by_file.setdefault(each.partition("::")[0], []).append(each)
-    unused = {
-        each for each in names if any(i.nodeid.startswith(each.partition("::")[0]) for i in items)
-    }
-    some = []
+        by_file.setdefault(each.removeprefix(THIRD).partition("::")[0], []).append(each)
+    here = {item.nodeid.partition("::")[0] for item in items}
+    unused = {each for path in here for each in by_file.get(path, ())}
+    some, met = [], Counter[str]()
     for item in items:
         for each in by_file.get(item.nodeid.partition("::")[0], ()):
-            begins = each if "[" in each else (f"{each}[", f"{each}::")
-            if item.nodeid == each or item.nodeid.startswith(begins):
-                some.append(item)
+            name = each.removeprefix(THIRD)
+            begins = name if "[" in name else (f"{name}[", f"{name}::")
+            if item.nodeid == name or item.nodeid.startswith(begins):
+                if not each.startswith(THIRD) or met[each] % 3:
+                    some.append(item)
+                met[each] += 1
                 unused.discard(each)
                 break
     if unused and not any(config.getoption(name, None) for name in ("keyword", "markexpr")):

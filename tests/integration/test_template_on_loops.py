@@ -31,10 +31,10 @@ def iotrial(folder: Path, *words: str) -> str:
 
 
 def test_the_study_of_clustered_arrays_runs_in_small_to_its_report(tmp_path: Path) -> None:
-    """The shortest of them, cut to two of its five blocks."""
+    """The shortest of them, cut to two of its six blocks."""
     iotrial(tmp_path, "init", "clustermd", "study.toml")
     study = tmp_path / "study.toml"
-    study.write_text(study.read_text().replace("blocks = 5", "blocks = 2"))
+    study.write_text(study.read_text().replace("blocks = 6", "blocks = 2"))
     planned = json.loads(iotrial(tmp_path, "plan", "study.toml", "--json"))
     began = time.monotonic()
     ran = json.loads(iotrial(tmp_path, "run", "study.toml", "--out", "results", "--json"))

@@ -17,7 +17,7 @@ import tarfile
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -55,7 +55,7 @@ STARTS = {
 BYTECODE = re.compile(r"/__pycache__/[^/]+\.pyc(\.\d+)?$")
 """What Python itself writes where a module is imported for the first time, renamed or not yet."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-FOLDERS, PARTS, STUDIES = 750, 5, 400
+FOLDERS, PARTS, STUDIES = 750, 10, 400
 WITHIN = 20
 """Seconds in which each command line ends, on a machine that is busy with others."""
 RECORDINGS = Path(__file__).parents[1] / "data" / "results-0.1.0"
@@ -187,14 +187,17 @@ def test_a_broken_results_folder_is_answered(
 
 
 def test_a_broken_study_is_answered(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str], canary: Canary
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    canary: Canary,
+    times: Callable[[int], int],
 ) -> None:
     studies = [STUDY, *(template(name) for name, _ in templates())]
     for name, _ in templates():
         for other, text in beside(name).items():
             (tmp_path / other).write_text(text)
     wrong: Counter[str] = Counter()
-    for seed in range(STUDIES):
+    for seed in range(times(STUDIES)):
         dice = random.Random(seed)
         path = tmp_path / "study.toml"
         data = foreign.flipped(dice.choice(studies).encode(), dice)

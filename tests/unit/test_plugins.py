@@ -353,6 +353,7 @@ def test_a_run_names_the_plugin_that_it_used(installed: Path, tmp_path: Path) ->
     file.write_bytes(os.urandom(2**20))
     study = write(tmp_path, "study.toml", STUDY.format(file=file))
     out = tmp_path / "out"
+    beside["IOTRIAL_STATE"] = str(tmp_path / "state")
     iotrial("run", study, "--out", out, more=beside)
     facts = json.loads((out / "hosts" / "local.json").read_text("utf-8"))
     assert facts["plugins"] == {"tools pread": "iotrial-example 1.0"}

@@ -188,7 +188,8 @@ def test_a_race_may_confirm() -> None:
     stages = RACES.replace(
         'kind = "full"', 'kind = "full"\n[[stage]]\nthen = "confirm"\nkind = "race"'
     )
-    study = parsed(stages, HEAD.replace("blocks = 3", ""))
+    head = HEAD.replace("blocks = 3", "").replace("step = 4096", "step = 16384")
+    study = parsed(stages, head)
     planned, done = executed(study)
     last = courses(study, planned, done)[-1]
     assert last.decided

@@ -112,7 +112,7 @@ def offered(text: str) -> list[str]:
 @both
 def test_each_form_is_a_study_that_decides_with_enough_blocks(name: str, form: Form) -> None:
     study = parse_study(template(name, form), f"{name}.toml", beside(name, form).__getitem__)
-    assert study.design.blocks >= (3 if form == "small" else 2)
+    assert study.design.blocks >= 5
     assert "margin" in study.text
     assert "primary" in study.text
     assert study.question.endswith("?")

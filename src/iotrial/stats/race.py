@@ -259,17 +259,18 @@ class Race:
         np.fill_diagonal(unit, 1.0)
         self._estimate[among] = effects[:, None] - effects[None, :]
         number = np.clip((2 / unit + 1e-9).astype(np.intp), FIRST, LAST)
+        np.fill_diagonal(number, self._blocks)
         error = np.maximum(self._own() * np.sqrt(unit / 2), SHARE * self.sd * np.sqrt(unit))
-        new = np.zeros((self.size, self.size), dtype=bool)
-        new[np.ix_(here, here)] = True
-        settle, show = (self._halves(number, error, level) for level in (2, 1))
+        new, shown = np.ix_(here, here), -_unbounded(self.size)
+        settle, show = (
+            self._halves(number[new], error[new], self._common[new], of) for of in (2, 1)
+        )
         for low, high, half in (
             (self._low, self._high, settle),
             (self._shown_low, self._shown_high, show),
         ):
-            np.copyto(low, self._estimate - half, where=new)
-            np.copyto(high, self._estimate + half, where=new)
-        shown = np.where(new, show, np.inf)
+            low[new], high[new] = self._estimate[new] - half, self._estimate[new] + half
+        shown[new] = show
         self._drop(error, number)
         self._choose()
         self.looks.append(
@@ -290,12 +291,10 @@ class Race:
         squares = self._sums_of_squares - self._sums**2 / np.maximum(self._common, 1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (many - 1)))
 
-    def _halves(self, number: Indices, error: Floats, level: float) -> Floats:
-        """Half widths of the intervals of all pairs, at ``level`` times the error of the race."""
-        df = self._common - 1
-        error_of_all = min(level * self._error, MOST_ERROR)
-        value = unequal.critical_at(number, "pairs", self.size, df, error_of_all)
-        return value * error
+    def _halves(self, number: Indices, error: Floats, common: Floats, times: float) -> Floats:
+        """Half widths of the intervals of pairs, at so many ``times`` the error of the race."""
+        of_all = min(times * self._error, MOST_ERROR)
+        return unequal.critical_at(number, "pairs", self.size, common - 1, of_all) * error
 
     def _drop(self, error: Floats, number: Indices) -> None:
         racing = np.flatnonzero(self._alive & (self._blocks > 0))

@@ -55,7 +55,8 @@ import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from iotrial.stats.blocks import Floats, Indices
-from iotrial.stats.critical import tails_at
+from iotrial.stats.critical import NEAR, tails_at
+from iotrial.stats.verdict import LAST
 
 Kind: TypeAlias = Literal["one", "pairs"]
 """All treatments against one of them, or each against each."""
@@ -90,9 +91,21 @@ def critical_at(
 ) -> Floats:
     """:func:`critical` where the study is looked at after every block, now after block ``look``
     (0: once, as planned)."""
-    looked = not isinstance(look, int) or look > 0
-    now = level_at(look, kind, treatments, level) if looked else level
-    return critical(kind, treatments, df, now)
+    if isinstance(look, int) and look <= 0:
+        return critical(kind, treatments, df, level)
+    blocks = np.asarray(look)
+    if blocks.shape == df.shape and (df == blocks - 1).all():  # nothing was lost
+        last = NEAR if blocks.max(initial=0) <= NEAR else LAST
+        return _of_whole_blocks(kind, treatments, level, last)[blocks]
+    return critical(kind, treatments, df, level_at(look, kind, treatments, level))
+
+
+@lru_cache(maxsize=256)
+def _of_whole_blocks(kind: Kind, treatments: int, level: float, last: int) -> Floats:
+    """:func:`critical_at` every look up to the ``last``, (last + 1,)."""
+    blocks = np.arange(last + 1)
+    now = level_at(blocks, kind, treatments, level)
+    return critical(kind, treatments, blocks - 1.0, now)
 
 
 def level_at(look: Indices | int, kind: Kind, treatments: int, level: float) -> Floats:
