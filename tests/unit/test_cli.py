@@ -41,6 +41,38 @@ settle = "0s"
 pytestmark = pytest.mark.usefixtures("state")
 
 
+THREADS = """
+import os
+from iotrial.cli import main as module
+from iotrial.hosts.local import LocalHost
+
+def status(_: object) -> int:
+    import scipy.linalg
+    print(len(os.listdir("/proc/self/task")))
+    print(LocalHost().run(["sh", "-c", "echo $OPENBLAS_NUM_THREADS"]).text)
+    return 0
+
+module.status = status
+module.main()
+"""
+
+
+@pytest.mark.parametrize("asked", ["", "2"])
+def test_one_thread_calculates_unless_asked_and_loads_are_not_told(asked: str) -> None:
+    others = {key: value for key, value in os.environ.items() if key != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS],
+        env=others | ({"OPENBLAS_NUM_THREADS": asked} if asked else {}),
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=200,
+    )
+    threads, told = done.stdout.split("\n")[:2]
+    assert told == asked
+    assert (threads == "1") is (not asked) or len(os.sched_getaffinity(0)) == 1
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
