@@ -97,7 +97,7 @@ def mistake(race: Race, case: Case) -> str:
         standing = race.standing(each)
         if standing.dropped and value >= truth[kept]:
             return "worse"
-        if standing.settled and abs(value - truth[kept]) > case.room:
+        if standing.same and abs(value - truth[kept]) > case.room:
             return "same"
     return "kept" if race.decided and max(truth) - truth[kept] > case.room else ""
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from iotrial.stats import unequal
 from iotrial.stats.blocks import BlockLayout, ContrastFit, Floats, fit
+from iotrial.stats.critical import Look
 
 SD, MARGIN, LIMIT = 0.05, math.log1p(0.02), 6.0
 NOISY = (("-", 1.0), *((who, times) for who in ("baseline", "other") for times in (1.5, 3.0, 5.0)))
@@ -75,7 +76,7 @@ def decided(families: Sequence[Floats], noise: Floats, look: int) -> tuple[Float
     for rows in families:
         got: ContrastFit = fit(layout, noise.reshape(blocks * size, -1), rows)
         level = -math.expm1(math.log(0.95) / len(families))
-        critical = unequal.critical_at(look, "one", len(rows) + 1, got.own_df, level)
+        critical = unequal.critical_at(Look(look), "one", len(rows) + 1, got.own_df, level)
         half = critical[:, None] * got.standard_error
         same = (np.abs(got.estimate) + half) <= MARGIN
         differs = (np.abs(got.estimate) > half) & ~same

@@ -26,6 +26,7 @@ from iotrial.report.knees import knee_figures, knee_spec
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import ReportView, view
+from iotrial.stats.critical import Look
 from iotrial.stats.judge import judge
 from iotrial.stats.levels import MOST, PairwiseGains, steps
 
@@ -151,7 +152,7 @@ def test_what_can_no_longer_be_measured_is_no_knee() -> None:
     of = raced(truth, gauss(0.02), baseline="8", blocks=60)
     records = tuple(
         dataclasses.replace(each, state="failed", measurements=())
-        if each.trial.block > 20 and each.trial.treatment[0][1] == "8"
+        if each.trial.block > 12 and each.trial.treatment[0][1] == "8"
         else each
         for each in of.records
     )
@@ -187,7 +188,7 @@ def test_at_all_looks_together_a_level_that_is_not_as_good_is_seldom_called_so()
                 for n in range(2, 16)
                 for step in steps(
                     _pairs(labels, values[:n]), labels, margin, 0.95,
-                    look=n if name == "looks" else 0,
+                    look=Look(n if name == "looks" else 0),
                 )
             )  # fmt: skip
     assert wrong["looks"] < 35

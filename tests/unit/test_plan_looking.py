@@ -17,6 +17,8 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
 from iotrial.plan.design import with_baselines
 from iotrial.plan.stages import next_trials
+from iotrial.stats.blocks import BlockLayout, fit
+from iotrial.stats.critical import ONCE, PLANNED, Look, spent
 from iotrial.stats.judge import judge
 from iotrial.stats.unequal import critical_at
 
@@ -72,9 +74,36 @@ def test_the_most_blocks_end_it() -> None:
 @pytest.mark.parametrize("treatments", [2, 4])
 def test_a_later_look_asks_for_more_than_a_single_one(treatments: int) -> None:
     df = np.array(9.0)
-    assert critical_at(10, "one", treatments, df, 0.05) > critical_at(
-        0, "one", treatments, df, 0.05
-    )
+    once = critical_at(ONCE, "one", treatments, df, 0.05)
+    planned = critical_at(Look(10, 12), "one", treatments, df, 0.05)
+    assert once < planned < critical_at(Look(10), "one", treatments, df, 0.05)
+
+
+@pytest.mark.parametrize("planned", [3, 5, 8, 12, 40])
+def test_four_fifths_of_the_error_are_for_the_blocks_that_were_planned(planned: int) -> None:
+    shares = [spent(block, planned) for block in range(1, 2049)]
+    assert shares == sorted(shares)
+    assert shares[planned - 1] == pytest.approx(PLANNED)
+    assert shares[-1] < 1
+    assert spent(planned, planned) > 1.15 * spent(planned) or planned == 40
+
+
+@pytest.mark.parametrize("planned", [3, 5, 8, 12])
+@pytest.mark.parametrize("sd", [(1, 1, 1, 1), (2, 1, 1, 1), (5, 1, 1, 1), (1, 1, 5, 1)])
+def test_however_few_blocks_are_planned_no_more_studies_are_wrong(
+    planned: int, sd: tuple[int, ...]
+) -> None:
+    """And where what is open is extended, to twice as many."""
+    studies, rows = 4000, np.eye(4)[1:] - np.eye(4)[0]
+    noise = np.random.default_rng(planned).normal(size=(2 * planned, 4, studies))
+    noise *= np.array(sd)[None, :, None]
+    wrong = np.zeros(studies, bool)
+    for block in range(3, 2 * planned + 1):
+        layout = BlockLayout(np.repeat(np.arange(block), 4), np.tile(np.arange(4), block))
+        got = fit(layout, noise[:block].reshape(block * 4, -1), rows)
+        limit = critical_at(Look(block, planned), "one", 4, got.own_df, 0.05)[:, None]
+        wrong |= (np.abs(got.estimate) > limit * got.standard_error).any(axis=0)
+    assert wrong.mean() <= 0.05 + 3 * 0.0035, wrong.mean()
 
 
 @pytest.mark.parametrize("seed", [1, 2])

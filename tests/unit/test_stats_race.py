@@ -112,6 +112,48 @@ def test_whichever_treatment_is_noisier_few_races_of_equals_drop_one(
     assert missed / studies <= limit
 
 
+@pytest.mark.parametrize("sd", [(1, 1, 1), (3, 1, 1), (1, 1, 3), (1, 1, 1, 1), (3, 1, 1, 1)])
+@pytest.mark.parametrize("best", [0, 2])
+def test_where_a_winner_is_asked_for_one_that_is_beaten_by_the_margin_is_rare(
+    sd: tuple[int, ...], best: int, times: Callable[[int], int]
+) -> None:
+    """All the others are worse than the best by just more than the margin."""
+    size, studies, wrong = len(sd), times(600), 0
+    truth = np.where(np.arange(size) == best, 0.0, -1.0001 * math.log1p(MARGIN))
+    rng = np.random.default_rng(31)
+    for _ in range(studies):
+        race = Race(size, MARGIN, 0.95, favourite=0, goal="winner")
+        while race.active and race.blocks < 150:
+            noise = rng.normal(0, 0.02 * np.array(sd))
+            race.add({each: truth[each] + noise[each] for each in race.active})
+        wrong += race.decided and race.kept != best
+    assert wrong / studies <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / studies)
+
+
+def test_a_winner_is_held_sooner_and_the_others_need_not_be_told() -> None:
+    truth, took = np.array([0.0, -0.012, -0.012, -0.015]), {"all": 0, "winner": 0}
+    for seed in range(20):
+        for goal in ("all", "winner"):
+            rng, race = np.random.default_rng(seed), Race(4, MARGIN, 0.95, favourite=0, goal=goal)
+            while race.active and race.blocks < 400:
+                noise = rng.normal(0, 0.01, 4)
+                race.add({each: truth[each] + noise[each] for each in race.active})
+            assert race.decided
+            took[goal] += race.trials
+    assert took["winner"] < took["all"] / 1.5
+    assert not all(race.standing(each).same for each in (1, 2, 3)), "nobody has shown that"
+    for each in (1, 2, 3):
+        standing = race.standing(each)
+        assert standing.dropped or (standing.settled and standing.high <= race.margin)
+
+
+def test_what_a_winner_would_still_take_is_less() -> None:
+    every, winner = (RaceDesign(4, math.log1p(MARGIN), 0.95, goal) for goal in ("all", "winner"))
+    for ahead_by in (0.0, 0.005, 0.01, 0.015):
+        held, told = (blocks_to_decide(terms, ahead_by, 0.02) for terms in (winner, every))
+        assert held < told or (held == told and not ahead_by)
+
+
 def test_one_trial_in_five_that_is_slow_drops_no_equal(times: Callable[[int], int]) -> None:
     rng, dropped, studies = np.random.default_rng(22), 0, times(STUDIES)
     for _ in range(studies):

@@ -15,6 +15,7 @@ from scipy import stats
 from stats_studies import Floats
 
 from iotrial.stats.blocks import BlockLayout, fit
+from iotrial.stats.critical import Look
 from iotrial.stats.unequal import (
     KINDS,
     LEVELS,
@@ -144,7 +145,7 @@ def test_looked_at_after_every_block_no_more_studies_are_wrong(kind: Kind) -> No
         for look in range(2, blocks + 1):
             layout = BlockLayout(np.repeat(np.arange(look), 4), np.tile(np.arange(4), look))
             got = fit(layout, noise[:look].reshape(look * 4, -1), rows)
-            limit = critical_at(look, kind, 4, got.own_df, 0.05)[:, None] * got.standard_error
+            limit = critical_at(Look(look), kind, 4, got.own_df, 0.05)[:, None] * got.standard_error
             wrong |= (np.abs(got.estimate) > limit).any(axis=0)
         assert wrong.mean() <= 0.05 + 3 * 0.0035, (sd, wrong.mean())
 
@@ -161,6 +162,8 @@ def test_interactions_keep_the_level_at_all_looks() -> None:
         for look in range(2, 25):
             layout = BlockLayout(np.repeat(np.arange(look), 9), np.tile(np.arange(9), look))
             got = fit(layout, noise[:look].reshape(look * 9, -1), rows)
-            limit = critical_at(look, "one", 5, got.own_df, 0.05)[:, None] * got.standard_error
+            limit = (
+                critical_at(Look(look), "one", 5, got.own_df, 0.05)[:, None] * got.standard_error
+            )
             wrong |= (np.abs(got.estimate) > limit).any(axis=0)
         assert wrong.mean() <= 0.05 + 3 * 0.0035, (noisy, wrong.mean())

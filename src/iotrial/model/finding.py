@@ -15,7 +15,7 @@ CellPlace = tuple[str, str]
 """The labels of a cell: of the factor down, and of the one across."""
 Verdict = Literal["better", "worse", "same", "cannot-tell"]
 Likeness = Literal["same", "differs", "cannot-tell"]
-Place = Literal["kept", "same", "open", "worse", "guardrail", "lost"]
+Place = Literal["kept", "same", "not-better", "open", "worse", "guardrail", "lost"]
 """How a treatment ended in a race: kept; the same as the kept one; undecided; proven not to be
 the best; out for a broken guardrail; without any number."""
 

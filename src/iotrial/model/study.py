@@ -17,6 +17,7 @@ from iotrial.model.tunable import Tunable
 from iotrial.model.workload import OptionValue, Workload, metrics_of
 from iotrial.units import parse_bytes
 
+Goal = Literal["all", "winner"]
 Then = Literal["narrow", "knee", "best", "screen", "confirm"]
 """What is done with the levels once the stage is decided (:mod:`iotrial.plan.stages`)."""
 Options = tuple[tuple[str, OptionValue], ...]
@@ -205,13 +206,15 @@ class DecisionRule:
     """When a difference counts.  ``primary`` maps a workload to its metric; ``margin`` is the
     smallest difference that matters, as a fraction; ``guardrails`` map a metric to the largest
     tolerated relative change (0.1: +10 %, −0.05: −5 %); ``limits`` a metric to what it must not
-    exceed, in its base unit."""
+    exceed, in its base unit.  ``goal`` is what ends a race: all treatments are told from the kept
+    one, or none is more than the margin better."""
 
     primary: tuple[tuple[str, str], ...]
     margin: float = 0.02
     confidence: float = 0.95
     guardrails: tuple[tuple[str, float], ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
+    goal: Goal = "all"
 
 
 @dataclass(frozen=True, slots=True)

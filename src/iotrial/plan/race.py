@@ -152,7 +152,7 @@ class RaceStanding:
 
     ``leader`` is who is kept so far; ``dropped``, ``same`` and ``still`` (open) are the others by
     name; ``gone`` and ``settled`` those that went after this very block.  ``racing`` is how many
-    are measured in the next block.
+    are measured in the next block; ``settled_as`` what those are that rest.
     """
 
     workload: str
@@ -166,6 +166,7 @@ class RaceStanding:
     gone: tuple[str, ...]
     settled: tuple[str, ...]
     racing: int
+    settled_as: str = "same"
 
     @property
     def told(self) -> str:
@@ -174,14 +175,14 @@ class RaceStanding:
             f"{len(names)} {word}"
             for names, word in (
                 (self.dropped, "dropped"),
-                (self.same, "same"),
+                (self.same, self.settled_as),
                 (self.still, "open"),
             )
             if names
         ]
         now = [
             f"{word} now: {', '.join(names)}"
-            for names, word in ((self.gone, "dropped"), (self.settled, "same"))
+            for names, word in ((self.gone, "dropped"), (self.settled, self.settled_as))
             if names
         ]
         lead = f"decided, {self.leader} is kept" if self.decided else f"{self.leader} leads"
@@ -220,4 +221,5 @@ def _stand(each: WorkloadRace) -> RaceStanding:
         tuple(name for name, one in seen if one.dropped == race.blocks),
         tuple(name for name, one in seen if one.settled == race.blocks),
         min(len(race.active), MOST_IN_BLOCK),
+        "same" if race.goal == "all" else "not better",
     )

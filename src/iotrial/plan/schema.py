@@ -693,6 +693,12 @@ class DecideTable(_Table):
         description="Upper limit of a latency, for a race or a search for the highest value.",
         examples=[{"read.clat.p99": "2ms"}],
     )
+    goal: Literal["all", "winner"] = Field(
+        "all",
+        description="What ends a race: every treatment is told from the one to keep or found the"
+        " same, or no treatment is better than it by more than the margin.",
+        examples=["winner"],
+    )
 
 
 class StudyFile(_Table):

@@ -163,6 +163,7 @@ def decide(
         table.confidence,
         tuple(table.guardrails.items()),
         tuple(table.limits.items()),
+        table.goal,
     )
     return rule, list(dict.fromkeys(problems))
 
@@ -275,6 +276,9 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
     elif study.decide.limits and study.design.kind != "race" and not study.stages:
         what = "limits are for a race or a search for the highest value only"
         yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
+    if study.decide.goal == "winner" and study.design.kind != "race" and not study.stages:
+        what = "a winner ends a race only"
+        yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
     yield from dict.fromkeys(_unnameable(study))
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)

@@ -80,7 +80,7 @@ def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
 
 
 def _tied(each: WorkloadRace, at: int) -> bool:
-    return bool(each.race.standing(at).settled)
+    return each.race.standing(at).same
 
 
 def _lost(each: WorkloadRace, cell: Treatment) -> bool:

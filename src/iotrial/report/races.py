@@ -28,6 +28,7 @@ from iotrial.units import format_change
 PLACES: dict[Place, str] = {
     "kept": "kept",
     "same": "same",
+    "not-better": "not better",
     "open": "cannot tell",
     "worse": "worse",
     "guardrail": "guardrail broken",
@@ -36,6 +37,7 @@ PLACES: dict[Place, str] = {
 STYLES: dict[Place, str] = {
     "kept": "kept",
     "same": "same",
+    "not-better": "cannot-tell",
     "open": "cannot-tell",
     "worse": "worse",
     "guardrail": "worse",
@@ -47,6 +49,7 @@ MOST = 24
 HEADS = ("treatment", "verdict", "after block", "trials", "difference (interval)")
 _ENDS: dict[Place, str] = {
     "same": "the same after block {}",
+    "not-better": "not better after block {}",
     "worse": "dropped after block {}",
     "guardrail": "guardrail broken after block {}",
 }
@@ -196,12 +199,14 @@ _ROOM = 3.0
 _STEPS = (1, 2, 5)
 _COLOURS: dict[Place, drawing.Colour] = {
     "same": drawing.SAME,
+    "not-better": drawing.SAME,
     "open": drawing.UNSURE,
     "worse": drawing.WORSE,
     "guardrail": drawing.WORSE,
 }
 _SHAPES: dict[Place, str] = {
     "same": "square",
+    "not-better": "diamond",
     "open": "circle",
     "worse": "triangle-down",
     "guardrail": "cross",

@@ -7,9 +7,10 @@ m comparisons gets the confidence C^(m_w/m), whose product over the workloads is
 dependent, the errors would add up to hardly more than 1 - C: 5.13 % instead of 5 % at worst.)
 
 *At every look*: what a look after each block may spend, and what it costs.  Of an error probability
-``level`` the part 1 - 1/sqrt(n) may have been spent after n blocks.  Little is saved for a far end
-and little is spent at once, so that early looks at a large difference and late looks at a small one
-are both near what they could be.  The values come from the exact recursion for a random walk of
+``level`` the part 1 - 1.74/sqrt(n) may have been spent after n blocks, from the seventh on; before,
+where few degrees of freedom make a small level dear, 1 - (4/n)^0.75, and next to nothing of it
+after three and four.  So early looks at a large difference and late looks at a small one are both
+near what they could be.  The values come from the exact recursion for a random walk of
 known variance; where the variance is estimated the same nominal tail is asked of Student's t
 ("significance-level approach").  The t-tests of successive blocks depend on one another a little
 less than the walk does; the tests of this module simulate what is left of the level then.
@@ -40,6 +41,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -127,18 +129,56 @@ NEAR = 256
 _GRID = np.linspace(-10.0, 8.0, 1441)
 
 
-def spent(blocks: int) -> float:
-    """The share of an error probability that may have been spent after ``blocks`` blocks."""
-    return 1 - 1 / math.sqrt(blocks)
+EARLY = {3: 0.03, 4: 0.08}
+"""Of an error, what may be spent so soon: enough for what is dozens of times the noise.  More would
+be lost, for with two or three degrees of freedom a critical value hardly falls for it."""
+BEND = 7
+"""Up to so many blocks the noise is still being learnt, and more of the error pays."""
 
 
-def tails_at(level: float, looks: npt.NDArray[np.intp]) -> Floats:
+PLANNED = 0.8
+"""Of its error, what a study that may end early spends over the blocks that it was to have; the
+rest is for those by which it is extended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """``block`` is the one after which a study is looked at (0: once, as planned), ``planned`` how
+    many blocks it was to have at most when it began (0: as many as it takes)."""
+
+    block: int = 0
+    planned: int = 0
+
+
+ONCE = Look()
+
+
+def spent(blocks: int, planned: int = 0) -> float:
+    """The share of an error probability that may have been spent after ``blocks`` blocks, of a
+    study that was to have ``planned`` at most (0: as many as it takes)."""
+    share = _spent(blocks)
+    if not planned:
+        return share
+    known = _spent(max(planned, FIRST))
+    if blocks <= planned:
+        return PLANNED * share / known
+    return PLANNED + (1 - PLANNED) * (share - known) / (1 - known)
+
+
+def _spent(blocks: int) -> float:
+    if blocks in EARLY:
+        return EARLY[blocks]
+    left: float = (4 / min(max(blocks, 4), BEND)) ** 0.75
+    return 1 - left * math.sqrt(BEND / max(blocks, BEND))
+
+
+def tails_at(level: float, looks: npt.NDArray[np.intp], planned: int = 0) -> Floats:
     """:func:`tails` for the given looks; the far ones are reckoned when they are met."""
-    return tails(level, NEAR if looks.max(initial=0) <= NEAR else LAST)[looks]
+    return tails(level, NEAR if looks.max(initial=0) <= NEAR else LAST, planned)[looks]
 
 
 @lru_cache(maxsize=1024)
-def tails(level: float, last: int = LAST) -> Floats:
+def tails(level: float, last: int = LAST, planned: int = 0) -> Floats:
     """Nominal one-sided tails: index n is the tail to ask for at the look after n blocks.
 
     (``last`` + 1,); 0 before the first look.  A walk without drift crosses the boundary that they
@@ -150,7 +190,7 @@ def tails(level: float, last: int = LAST) -> Floats:
     for n in range(FIRST, last + 1):
         if n > FIRST:
             density = _advanced(density, n, step)
-        allowed = level * spent(n) - used
+        allowed = level * spent(n, planned) - used
         beyond = (np.cumsum(density[::-1])[::-1] - density / 2) * step
         place = int(np.searchsorted(-beyond, -allowed))
         if 0 < place < len(_GRID):

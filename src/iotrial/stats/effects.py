@@ -78,7 +78,7 @@ from iotrial.stats.blocks import (
     ratio,
     whole_plots,
 )
-from iotrial.stats.critical import workload_confidence
+from iotrial.stats.critical import Look, workload_confidence
 from iotrial.stats.designs import DesignModel, Term, aliases, coded, estimable
 from iotrial.stats.responses import Responses, look_of, planned_cells, primary_responses
 from iotrial.stats.verdict import verdict
@@ -206,9 +206,9 @@ def families(contrasts: Sequence[CellContrast], confidence: float) -> list[Contr
     ]
 
 
-def critical_values(found: Sequence[ContrastFamily], df: Floats, look: int) -> Floats:
+def critical_values(found: Sequence[ContrastFamily], df: Floats, look: Look) -> Floats:
     """(contrasts,): of |t| with ``df`` (contrasts,), so that each family makes its error at most;
-    ``look`` is the block after which the study was looked at, 0 where that is done once."""
+    ``look`` is the one at which the study is judged."""
     values = np.full(len(df), np.inf)
     for each in found:
         own = list(each.places)
@@ -521,7 +521,7 @@ def _intervals(
     return [found[place] for place in range(len(own))]
 
 
-def _ends(got: ContrastFit, found: Sequence[ContrastFamily], look: int) -> list[Ends]:
+def _ends(got: ContrastFit, found: Sequence[ContrastFamily], look: Look) -> list[Ends]:
     middle = [float(each) for each in ratio(got.estimate)]
     if got.df == 0:
         return [(each, None, None) for each in middle]

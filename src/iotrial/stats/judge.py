@@ -39,7 +39,7 @@ from iotrial.stats.blocks import (
     whole_plots,
 )
 from iotrial.stats.ceiling import judge_ceiling
-from iotrial.stats.critical import workload_confidence
+from iotrial.stats.critical import ONCE, Look, workload_confidence
 from iotrial.stats.effects import (
     CellContrast,
     ContrastFamily,
@@ -80,7 +80,7 @@ class ComparisonQuestion:
     ``contrasts`` are those that have data; ``confidence`` is what their intervals must hold
     together (a guardrail's: each by itself).  ``tolerance`` is a guardrail's; None for a primary
     metric.  All contrasts are of one ``stratum``; ``plots`` says which whole plot each cell is in.
-    ``look`` is the block after which the study was looked at, 0 where that is done once.
+    ``look`` is the one at which the study is judged.
     """
 
     workload: str
@@ -90,7 +90,7 @@ class ComparisonQuestion:
     tolerance: float | None = None
     stratum: Stratum = ""
     plots: tuple[int, ...] = ()
-    look: int = 0
+    look: Look = ONCE
 
     @property
     def primary(self) -> bool:
@@ -371,6 +371,7 @@ def seen_of(
         blocks,
         len(family.places) + 1,
         family.error,
+        question.look.planned,
     )
 
 

@@ -78,7 +78,7 @@ from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.stats import effects as compared
 from iotrial.stats import unequal
 from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
-from iotrial.stats.critical import tails_at
+from iotrial.stats.critical import ONCE, Look, tails_at
 from iotrial.stats.effects import CellContrast, comparisons
 from iotrial.stats.race import WorkloadRace
 from iotrial.stats.responses import look_of, primary_of
@@ -152,10 +152,10 @@ class PairwiseIntervals:
 
 
 def judged(
-    pairs: PairwiseGains, margin: float, confidence: float, *, look: int = 0
+    pairs: PairwiseGains, margin: float, confidence: float, *, look: Look = ONCE
 ) -> PairwiseIntervals:
     """``margin`` is a fraction; ``confidence`` is that of all pairs together, at all looks where
-    ``look`` is the block after which the study was looked at (0: once)."""
+    there is more than one."""
     half = np.full_like(pairs.error, np.nan)
     if pairs.known and pairs.count:
         size, error = len(pairs.labels), 1 - confidence
@@ -229,13 +229,18 @@ class _LevelTest:
 
 
 def steps(
-    pairs: PairwiseGains, order: Sequence[str], margin: float, confidence: float, *, look: int = 0
+    pairs: PairwiseGains,
+    order: Sequence[str],
+    margin: float,
+    confidence: float,
+    *,
+    look: Look = ONCE,
 ) -> tuple[_LevelTest, ...]:
     """The tests from the last of ``order`` (the largest level) to the first.
 
     ``margin`` is a fraction.  Every level with data counts as possibly the best, also one that is
-    not in ``order``; levels of ``order`` without data are left out.  ``look`` is the block after
-    which the study was looked at, 0 where that is done once.
+    not in ``order``; levels of ``order`` without data are left out.  ``look`` is the
+    one at which the study is judged.
     """
     tested = [label for label in reversed(order) if label in pairs.labels]
     alpha, handed = 1 - confidence, 0.0
@@ -257,7 +262,7 @@ def knee(found: Sequence[_LevelTest]) -> str:
     return next((step.level for step in reversed(found) if step.as_good), "")
 
 
-def _low(pairs: PairwiseGains, label: str, alpha: float, look: int) -> float:
+def _low(pairs: PairwiseGains, label: str, alpha: float, look: Look) -> float:
     """The lower bound of the level's gain over whichever other level is best, on the log scale."""
     at = pairs.labels.index(label)
     others = np.delete(np.arange(len(pairs.labels)), at)
@@ -265,7 +270,9 @@ def _low(pairs: PairwiseGains, label: str, alpha: float, look: int) -> float:
         return 0.0
     if not pairs.known:
         return math.nan
-    tail = float(tails_at(alpha, np.array([look]))[0]) if look else alpha
+    tail = alpha
+    if look.block:
+        tail = float(tails_at(alpha, np.array([look.block]), look.planned)[0])
     critical = unequal.critical("one", 2, pairs.df[at, others], 2 * tail)
     return float(np.min(pairs.gain[at, others] - critical * pairs.error[at, others]))
 

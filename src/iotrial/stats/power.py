@@ -47,7 +47,7 @@ from iotrial.model.finding import RequiredBlocks
 from iotrial.model.results import Results
 from iotrial.stats import unequal
 from iotrial.stats.blocks import SHARE, Floats, change_of
-from iotrial.stats.critical import FIRST, NEAR, average_over_sd, root, workload_confidence
+from iotrial.stats.critical import FIRST, NEAR, Look, average_over_sd, root, workload_confidence
 from iotrial.stats.verdict import LAST
 
 POWER = 0.8
@@ -176,7 +176,8 @@ class ComparisonPrecision:
     """How well one comparison is known: the standard ``error`` of its log ratio after ``blocks``
     blocks (2 at least), with ``df`` degrees of freedom of its own and those of the pooled noise.
     ``treatments`` are those of its family, the baseline included; ``level`` is what the family may
-    err by, at all looks together."""
+    err by, at all looks together; ``planned`` how many blocks it was to have at most, where it may
+    end before (0: not)."""
 
     error: float
     df: float
@@ -184,6 +185,7 @@ class ComparisonPrecision:
     blocks: int
     treatments: int
     level: float
+    planned: int = 0
 
     @property
     def rest(self) -> float:
@@ -196,7 +198,8 @@ class ComparisonPrecision:
         more = (blocks - 1) / (self.blocks - 1)
         df = max(1.0, self.df * more)
         error = max(self.error, LEAST_ERROR) * math.sqrt(self.blocks / blocks)
-        of_family = unequal.critical_at(blocks, "one", self.treatments, np.array(df), self.level)
+        look = Look(blocks, self.planned)
+        of_family = unequal.critical_at(look, "one", self.treatments, np.array(df), self.level)
         return error, float(of_family), df, self.rest * more
 
 

@@ -8,16 +8,18 @@ After every block each treatment is compared with the leader, and
   matter, since nothing is claimed of two losers).  Were all of them equal, any would be dropped
   with probability 1 - confidence at most;
 - is **settled** when it lies within the margin of the treatment that is to be kept, whatever
-  else; settled treatments rest.  The kept one need not be the leader: of those that may be within
-  half a margin of it, the one that settles the rest soonest is the reference, so that ties end
-  early.
+  else; settled treatments rest.  Where only the winner is asked for it is settled as soon as it
+  is no more than the margin better than the kept one.  The kept one need not be the leader: of
+  those that may be within half a margin of it, the one that settles the rest soonest is the
+  reference, so that ties end early.
 
 The race ends when nothing is open.  Treatments that are still in it are measured in every block
 (a randomised block design with blocks of changing size).  Each pair has a noise of its own, which
 counts for no less than a share of the noise pooled over all, so that one treatment may be noisier
 than the others (:mod:`iotrial.stats.unequal`); every look spends what :mod:`iotrial.stats.critical`
-allows.  The reference is chosen from the data, and so every value is one of all pairs: the interval
-shown with a treatment is two-sided and holds whichever is the reference, at all looks together.
+allows.  The reference is chosen from the data, and so what drops and what is shown has the value of
+all pairs: the interval shown with a treatment is two-sided and holds whichever is the reference, at
+all looks together.
 Where a treatment was dropped it ends at the kept one's level, as in Hsu's multiple comparisons with
 the best.
 
@@ -64,15 +66,20 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from iotrial.model.study import Factor, Study
+from iotrial.model.study import Factor, Goal, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats import unequal
 from iotrial.stats.blocks import ARITHMETIC, SHARE, Floats, Indices, ratio_of
 from iotrial.stats.critical import FIRST, NEAR, quantile_at, workload_confidence
 from iotrial.stats.verdict import LAST, LEAST_DF, guardrail
 
+SIDES = (2, 3)
+"""So many times the error is that of the intervals that settle: both sides of *same*, of which one
+can be wrong.  Of several treatments only those matter that truly lie at the margin from the kept
+one, on the side from which chance brings them in: with the second factor simulation shows 0 to
+5.0 % that are wrong."""
 MOST_ERROR = 0.5
-"""Of both sides of *same* together, where the confidence is low."""
+"""Of those together, where the confidence is low."""
 RATHER = 1.1
 """So much longer a tie may take if the favourite is the reference: it is what people would keep."""
 PATIENCE = 3
@@ -85,8 +92,9 @@ class _TreatmentStanding:
 
     ``estimate``, ``low`` and ``high`` are differences of logs; an end is infinite where there is
     none yet.  ``dropped`` is the block after which it was dropped, ``settled`` that after which
-    it was the same as the kept one within the margin (0: neither); ``lost`` where it gave no
-    number time after time.  ``blocks`` is in how many blocks it was measured.
+    it was settled against the kept one (0: neither), and ``same`` whether that is within the
+    margin to both sides; ``lost`` where it gave no number time after time.  ``blocks`` is in how
+    many blocks it was measured.
     """
 
     estimate: float
@@ -95,6 +103,7 @@ class _TreatmentStanding:
     blocks: int
     dropped: int = 0
     settled: int = 0
+    same: bool = False
     lost: bool = False
 
 
@@ -132,17 +141,25 @@ class Race:
 
     ``margin`` is a fraction (0.02: ratios of 1/1.02 … 1.02 do not matter); ``confidence`` that
     of all its claims together.  Responses are logs of which more is better.  ``favourite`` is
-    kept among equals (the baseline), where it is one of them.  Raises ValueError for fewer than
-    two treatments.
+    kept among equals (the baseline), where it is one of them.  ``goal`` is what ends it: "all"
+    treatments are told from the kept one or the same, or it is the "winner": none is more than the
+    margin better.  Raises ValueError for fewer than two treatments.
     """
 
     def __init__(
-        self, treatments: int, margin: float, confidence: float, *, favourite: int | None = None
+        self,
+        treatments: int,
+        margin: float,
+        confidence: float,
+        *,
+        favourite: int | None = None,
+        goal: Goal = "all",
     ) -> None:
         if treatments < 2:  # noqa: PLR2004
             raise ValueError(f"a race of {treatments}")
         error, size = 1 - confidence, treatments
         self.size, self.margin, self.favourite = size, math.log1p(margin), favourite
+        self.goal: Goal = goal
         self._error = error
         self._information = np.zeros((size, size))
         self._adjusted = np.zeros(size)
@@ -152,6 +169,7 @@ class Race:
         self._blocks = np.zeros(size, dtype=np.intp)
         self._silent = np.zeros(size, dtype=np.intp)
         self._low, self._high = _unbounded(size), -_unbounded(size)
+        self._floor = _unbounded(size)
         self._shown_low, self._shown_high = _unbounded(size), -_unbounded(size)
         self._estimate = np.zeros((size, size))
         self._dropped, self._settled = [0] * size, [0] * size
@@ -170,10 +188,15 @@ class Race:
         return not self.active
 
     @property
+    def _within(self) -> npt.NDArray[np.bool_]:
+        """Whether two are the same, (treatments, treatments)."""
+        return np.asarray((self._low > -self.margin) & (self._high < self.margin))
+
+    @property
     def lows(self) -> Floats:
         """Lower confidence bounds of every treatment less every other, (treatments, treatments),
         from the last look at which both had just been measured; minus infinity where there was
-        none.  One side of what settles: all of them hold at all looks together."""
+        none.  One side of what settles: each holds at all looks."""
         return self._low
 
     def standing(self, treatment: int) -> _TreatmentStanding:
@@ -185,15 +208,19 @@ class Race:
         if self._dropped[treatment]:
             high = min(high, 0.0)
             low = min(low, high)
-        if self._settled[treatment]:
-            low, high = max(low, -self.margin), min(high, self.margin)
+        settled, same = self._settled[treatment], False
+        if settled:
+            same = self.goal == "all" or bool(self._within[kept, treatment])
+            high = min(high, self.margin)
+            low = max(low, -self.margin) if same else low
         return _TreatmentStanding(
             float(self._estimate[treatment, kept]),
             low,
             high,
             int(self._blocks[treatment]),
             self._dropped[treatment],
-            self._settled[treatment],
+            settled,
+            same,
             self._is_lost(treatment),
         )
 
@@ -262,9 +289,10 @@ class Race:
         np.fill_diagonal(number, self._blocks)
         error = np.maximum(self._own() * np.sqrt(unit / 2), SHARE * self.sd * np.sqrt(unit))
         new, shown = np.ix_(here, here), -_unbounded(self.size)
-        settle, show = (
-            self._halves(number[new], error[new], self._common[new], of) for of in (2, 1)
-        )
+        these = number[new], error[new], self._common[new]
+        settle = self._halves(*these, "one", _sides(self.size))
+        show = self._halves(*these, "pairs", 1)
+        self._floor[new] = self._estimate[new] - self._halves(*these, "pairs", 2)
         for low, high, half in (
             (self._low, self._high, settle),
             (self._shown_low, self._shown_high, show),
@@ -291,10 +319,12 @@ class Race:
         squares = self._sums_of_squares - self._sums**2 / np.maximum(self._common, 1)
         return np.asarray(np.sqrt(np.maximum(squares, 0.0) / (many - 1)))
 
-    def _halves(self, number: Indices, error: Floats, common: Floats, times: float) -> Floats:
+    def _halves(
+        self, number: Indices, error: Floats, common: Floats, kind: unequal.Kind, times: float
+    ) -> Floats:
         """Half widths of the intervals of pairs, at so many ``times`` the error of the race."""
         of_all = min(times * self._error, MOST_ERROR)
-        return unequal.critical_at(number, "pairs", self.size, common - 1, of_all) * error
+        return unequal.critical_at(number, kind, self.size, common - 1, of_all) * error
 
     def _drop(self, error: Floats, number: Indices) -> None:
         racing = np.flatnonzero(self._alive & (self._blocks > 0))
@@ -334,14 +364,15 @@ class Race:
             self.active = tuple(sorted(waiting)) if len(waiting) > 1 else ()
             return
         leader = max(eligible, key=lambda each: float(self._estimate[each, racing[0]]))
-        same = (self._low > -self.margin) & (self._high < self.margin)
+        same = self._within
+        if self.goal == "winner":
+            same = same | (self._floor > -self.margin)  # the kept one less each
         found: list[tuple[float, int, list[int]]] = []
         for kept in eligible:
             if self._estimate[leader, kept] >= self.margin / 2:
                 continue
             others = [each for each in racing.tolist() if each != kept and not same[kept, each]]
-            away = np.abs(self._estimate[kept, others])
-            room = np.maximum(np.maximum(away, self.margin - away), ARITHMETIC)
+            room = _room(self._estimate[kept, others], self.margin, self.goal)
             need = 1 / room**2
             cost = float(need.sum() + need.max(initial=0.0))
             cost *= 1.0 if kept == self.favourite else RATHER
@@ -369,46 +400,59 @@ def _unbounded(size: int) -> Floats:
     return np.full((size, size), -np.inf)
 
 
+def _sides(treatments: int) -> int:
+    return SIDES[treatments > 2]  # noqa: PLR2004
+
+
+def _room(ahead_by: Floats, margin: float, goal: Goal) -> Floats:
+    """What half a width must fall below for one that the kept one is ``ahead_by`` to be decided:
+    dropped, or settled, whichever is sooner."""
+    away = np.abs(ahead_by)
+    to_settle = margin - away if goal == "all" else margin + ahead_by
+    return np.maximum(np.maximum(away, to_settle), ARITHMETIC)
+
+
 # -- what an open race would still take -----------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RaceDesign:
-    """A race's own: how many ``treatments`` it began with, ``margin`` on the log scale, and the
-    ``confidence`` of all its claims together."""
+    """A race's own: how many ``treatments`` it began with, ``margin`` on the log scale, the
+    ``confidence`` of all its claims together, and what ends it."""
 
     treatments: int
     margin: float
     confidence: float
+    goal: Goal = "all"
 
 
 def blocks_to_decide(terms: RaceDesign, difference: float, sd: float, *, left: int = 0) -> int:
-    """After how many blocks two treatments are decided whose logs differ by ``difference``.
+    """After how many blocks two treatments are decided of which one's log is less than the kept
+    one's by ``difference``.
 
     ``sd`` is the noise of one trial on the log scale; ``left`` how many treatments are still in
     the race (0: all).  At most :data:`~iotrial.stats.verdict.LAST`.
     """
     racing = max(left or terms.treatments, 2)
+    settling = min(_sides(terms.treatments) * (1 - terms.confidence), MOST_ERROR)
     error, away = 1 - terms.confidence, abs(difference)
     for last in (NEAR, LAST):
         blocks = np.arange(FIRST, last + 1)
-        to_drop, to_settle = (
-            _half(treatments, level, blocks, sd)
-            for treatments, level in (
-                (racing, error),
-                (terms.treatments, min(2 * error, MOST_ERROR)),
-            )
-        )
-        enough = (to_drop < away) | (away + to_settle < terms.margin)
+        to_drop = _half("pairs", racing, error, blocks, sd)
+        to_settle = _half("one", terms.treatments, settling, blocks, sd)
+        enough = (to_drop < away) | (to_settle < terms.margin - away)
+        if terms.goal == "winner":
+            to_hold = _half("pairs", terms.treatments, min(2 * error, MOST_ERROR), blocks, sd)
+            enough |= to_hold < terms.margin + difference
         if enough.any():
             return int(blocks[np.argmax(enough)])
     return LAST
 
 
-def _half(treatments: int, level: float, blocks: Indices, sd: float) -> Floats:
-    """Half widths of all pairs of so many equally noisy treatments after each of ``blocks``, for an
+def _half(kind: unequal.Kind, treatments: int, level: float, blocks: Indices, sd: float) -> Floats:
+    """Half widths of the pairs of so many equally noisy treatments after each of ``blocks``, for an
     error of ``level`` at all looks; infinite before the first look."""
-    value = unequal.critical_at(blocks, "pairs", treatments, (blocks - 1).astype(np.float64), level)
+    value = unequal.critical_at(blocks, kind, treatments, (blocks - 1).astype(np.float64), level)
     first = (blocks - 1) * (treatments - 1) >= LEAST_DF
     return np.where(first, value * sd * np.sqrt(2 / blocks), math.inf)
 
@@ -428,7 +472,7 @@ def ahead(race: Race, terms: RaceDesign) -> dict[int, int]:
     for each in still:
         both = min(standing[each].blocks, standing[race.kept].blocks)
         if both:
-            whole = blocks_to_decide(terms, standing[each].estimate, race.sd, left=left)
+            whole = blocks_to_decide(terms, -standing[each].estimate, race.sd, left=left)
             found[each] = max(1, whole - both)
     slowest = max(found.values(), default=1)
     return {each: found.get(each, slowest) for each in still}
@@ -531,7 +575,7 @@ class WorkloadRace:
     @property
     def terms(self) -> RaceDesign:
         """What its race was begun with."""
-        return RaceDesign(self.race.size, self.race.margin, self.confidence)
+        return RaceDesign(self.race.size, self.race.margin, self.confidence, self.race.goal)
 
 
 def raced(
@@ -590,7 +634,13 @@ def _race(
         if all(terms.baseline.get(factor) == label for factor, label in cell)
     ]
     favourite = standing[0] if standing else None
-    race = Race(len(cells), study.decide.margin, terms.confidence, favourite=favourite)
+    race = Race(
+        len(cells),
+        study.decide.margin,
+        terms.confidence,
+        favourite=favourite,
+        goal=study.decide.goal,
+    )
     place = {cell: number for number, cell in enumerate(cells)}
     folders: list[list[str]] = [[] for _ in cells]
     guards = _Guards(study, favourite, len(cells))

@@ -124,7 +124,9 @@ def _place(each: WorkloadRace, number: int) -> Place:
         return "worse"
     if race.looks and number == race.kept:
         return "kept"
-    return "same" if standing.settled else "open"
+    if standing.settled:
+        return "same" if standing.same else "not-better"
+    return "open"
 
 
 def _ahead(each: WorkloadRace, cost: _TrialTimes, most_blocks: int) -> RaceForecast | None:
@@ -258,7 +260,7 @@ def _finding(each: WorkloadRace, number: int) -> Finding:
     sign = 1 if each.higher else -1
     low, high = sorted(sign * end for end in ends)
     verdict: Verdict = "cannot-tell"
-    if standing.settled:
+    if standing.same:
         verdict = "same"
     elif standing.dropped and not each.broken[number]:
         verdict = "worse"
@@ -307,17 +309,21 @@ def _words(each: WorkloadRace, margin: float, seconds: float) -> str:
         return f"{each.workload}: no claim possible: too few blocks with valid trials."
     standing = {n: race.standing(n) for n in range(len(each.cells))}
     dropped = [n for n, s in standing.items() if s.dropped and not each.broken[n]]
-    same = [n for n, s in standing.items() if s.settled]
+    same = [n for n, s in standing.items() if s.same]
+    below = [n for n, s in standing.items() if s.settled and not s.same]
     still = [n for n in race.active if n != race.kept and standing[n].blocks]
     untried = [n for n in race.active if not standing[n].blocks]
     lost = [n for n, s in standing.items() if s.lost]
     tried = f"after {race.blocks} blocks, {race.trials} trials and {format_wait(seconds)}"
-    lead = _lead(each, kept, same, lost, margin)
+    lead = _lead(each, kept, same + below, lost, margin)
     parts = [f"{each.workload}: {lead}, {tried}."]
     if dropped:
         parts.append(f"Worse: {_listed(each, dropped)}.")
     if same:
         parts.append(f"Same within {percent(margin)}: {_listed(each, same)}.")
+    if below:
+        told = _listed(each, below)
+        parts.append(f"Not better by more than {percent(margin)}, perhaps worse: {told}.")
     if still:
         parts.append(f"Undecided: {_listed(each, still)}.")
     if untried:
@@ -354,6 +360,10 @@ def _lead(each: WorkloadRace, kept: str, same: list[int], lost: list[int], margi
 
 def _decided(each: WorkloadRace, kept: str, same: list[int], margin: float) -> str:
     race = each.race
+    if race.goal == "winner" and same:
+        change = race.favourite is not None and race.favourite != race.kept
+        lead = f"change {_named(each, race.favourite)} to {kept}: " if change else ""
+        return f"{lead}no treatment is better than {kept} by more than {percent(margin)}"
     if race.favourite == race.kept:
         return f"no reason to change {kept}" if same else f"keep {kept}, it is best"
     if race.favourite in same:

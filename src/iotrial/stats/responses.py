@@ -36,6 +36,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
 from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices, fit
+from iotrial.stats.critical import ONCE, Look
 from iotrial.units import format_change, format_noise, format_value
 
 Counted = dict[str, tuple[TrialRecord, ...]]
@@ -130,10 +131,14 @@ def planned_cells(results: Results) -> dict[str, tuple[Treatment, ...]]:
     return {workload: in_order(study, cells[workload]) for workload, _ in study.decide.primary}
 
 
-def look_of(study: Study, data: Responses) -> int:
-    """The block after which the study is looked at; 0 where its blocks are fixed beforehand, and
-    it was not extended since."""
-    return len(data.layout.incidence) if study.design.looked else 0
+def look_of(study: Study, data: Responses) -> Look:
+    """How the study is looked at: once, where its blocks are fixed beforehand, and it was not
+    extended since."""
+    design = study.design
+    if not design.looked:
+        return ONCE
+    planned = (*design.extended, design.blocks)[0] if design.stop == "decided" else 0
+    return Look(len(data.layout.incidence), planned)
 
 
 def in_order(study: Study, treatments: set[Treatment]) -> tuple[Treatment, ...]:
