@@ -1,6 +1,6 @@
 """How many trials a race takes to decide, and how often it is wrong, on replays with known truth.
 
-    ./dev bench decide [--quick] [--studies 2000] [--seed 1] [--cores 2] [--only clear]
+    ./dev bench decide [--quick] [--studies 2000] [--seeds 1] [--goal winner] [--only clear]
 
 Replays races over the means of every group of four I/O schedulers of Redhawk's study (2007), and
 over 8 and 16 treatments put together from two and four groups, each centred on its mean (60, 20,
@@ -10,13 +10,15 @@ margins above the next, a *tie* when all lie within half a margin, else *near*.
 
 Beside each class: a fixed grid with the same family-wise error and 95 % power, the bound of
 theory (_decide_bound.py), and, for information, what other rules would have named
-(_decide_peers.py).  Prints each figure beside its limit; exits 1 when one is not kept.  The same
-seed gives the same figures, on any number of cores.
+(_decide_peers.py).  Prints each figure beside its limit; where there are several seeds, their mean
+with its 95 % interval.  Exits 1 when a limit is not kept.  The same seeds give the same figures, on
+any number of cores.  --goal winner: races that end when nothing is better by more than the margin.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import multiprocessing
 import os
 import subprocess
@@ -32,7 +34,9 @@ import numpy as np
 from _decide_bound import CONFIDENCE, fixed_blocks, least_trials
 from _decide_peers import Named, Optuna, halving, until_steady
 from _decide_truths import CLASSES, Case, Floats, Machine, draw, groups
+from scipy.special import stdtrit
 
+from iotrial.model.study import Goal
 from iotrial.stats.race import Race
 from iotrial.stats.verdict import LAST
 
@@ -55,15 +59,16 @@ class Replay:
     bound: float
     unknown: float
     peers: dict[str, Named]
+    seed: int = 1
 
 
-def replayed(name: str, number: int, seed: int) -> Replay:
+def replayed(name: str, number: int, seed: int, goal: Goal = "all") -> Replay:
     """The study with this number of a class: everything drawn comes from these three."""
     words = (seed, CLASSES.index(name), number)
     case = draw(name, number, _groups(), np.random.default_rng((*words, 0)))
     size = len(case.truth)
     grid = fixed_blocks(size, case.noise, case.room)
-    race = raced(case, np.random.default_rng((*words, 1)), min(CAP * grid, LAST))
+    race = raced(case, np.random.default_rng((*words, 1)), min(CAP * grid, LAST), goal)
     bound, unknown = least_trials(case)
     peers = {
         "successive halving": halving(case, race.trials, np.random.default_rng((*words, 2))),
@@ -78,11 +83,12 @@ def replayed(name: str, number: int, seed: int) -> Replay:
         bound,
         unknown,
         peers,
+        seed,
     )
 
 
-def raced(case: Case, rng: np.random.Generator, most: int) -> Race:
-    race, machine = Race(len(case.truth), case.margin, CONFIDENCE), Machine(case, rng)
+def raced(case: Case, rng: np.random.Generator, most: int, goal: Goal = "all") -> Race:
+    race, machine = Race(len(case.truth), case.margin, CONFIDENCE, goal=goal), Machine(case, rng)
     while race.active and race.blocks < most:
         treatments = race.active
         race.add(dict(zip(treatments, machine.block(treatments).tolist(), strict=True)))
@@ -107,9 +113,9 @@ def _groups() -> list[Floats]:
     return groups()
 
 
-def chunk(asked: tuple[str, int, int, int]) -> list[Replay]:
-    name, first, last, seed = asked
-    return [replayed(name, number, seed) for number in range(first, last)]
+def chunk(asked: tuple[str, int, int, int, Goal]) -> list[Replay]:
+    name, first, last, seed, goal = asked
+    return [replayed(name, number, seed, goal) for number in range(first, last)]
 
 
 class Figures:
@@ -118,20 +124,33 @@ class Figures:
     def __init__(self) -> None:
         self.kept = True
 
-    def show(self, name: str, value: float, limit: float | None = None, form: str = ".3f") -> None:
+    def show(
+        self,
+        name: str,
+        value: float,
+        limit: float | None = None,
+        form: str = ".3f",
+        half: float | None = None,
+    ) -> None:
         beside = "" if limit is None else f"<= {limit:g}"
+        beside = f"±{half:.3f} {beside}" if half is not None else beside
         kept = limit is None or value <= limit
         self.kept &= kept
         line = f"{name:60} {value:>9{form}}  {beside:8} {'' if kept else 'NOT KEPT'}"
         print(line.rstrip(), flush=True)
 
 
-LIMITS = {"clear": (0.25, 2.5), "near": (None, None), "tie": (1.5, None)}
-"""Trials against the grid and against the bound, in both ways of averaging."""
+LIMITS: dict[Goal, dict[str, tuple[float | None, float | None]]] = {
+    "all": {"clear": (0.35, 2.25), "near": (1.0, None), "tie": (1.2, None)},
+    "winner": {"clear": (0.35, None), "near": (0.7, None), "tie": (0.85, None)},
+}
+"""Trials against the grid and against bounds of more than two blocks, both ways of averaging."""
+ALL_LIMITS: dict[Goal, float] = {"all": 0.85, "winner": 0.6}
+MORE_THAN = 2
 
 
-def report(figures: Figures, name: str, found: Sequence[Replay]) -> None:
-    grid, bound = LIMITS[name]
+def report(figures: Figures, name: str, found: Sequence[Replay], goal: Goal) -> None:
+    grid, bound = LIMITS[goal][name]
     sizes = Counter(len(each.case.truth) for each in found)
     print(f"\n{name}: {len(found)} studies, of " + ", ".join(
         f"{count} with {size} treatments" for size, count in sorted(sizes.items())
@@ -142,7 +161,10 @@ def report(figures: Figures, name: str, found: Sequence[Replay]) -> None:
         figures.show(f"    {WRONG[word]}", share(wrong[word], found))
     figures.show("  undecided at the cap (%)", share(sum(not e.decided for e in found), found))
     against(figures, "the fixed grid", found, lambda each: each.grid, grid)
-    against(figures, "the bound", found, lambda each: each.bound, bound)
+    long = [each for each in found if each.bound > MORE_THAN * len(each.case.truth)]
+    against(figures, "the bound", found, lambda each: each.bound, None)
+    if long:
+        against(figures, "the bound of > 2 blocks", long, lambda each: each.bound, bound)
     against(figures, "the bound of unknown noise", found, lambda each: each.unknown, None)
     for size in sorted(sizes):
         part = [each for each in found if len(each.case.truth) == size]
@@ -172,8 +194,16 @@ def against(
     """The ratio of the sums, which the long studies decide, and the mean of the ratios."""
     trials = np.array([each.trials for each in found])
     other = np.array([yardstick(each) for each in found])
-    figures.show(f"  trials / {name}, of the sums", trials.sum() / other.sum(), limit)
-    figures.show(f"  trials / {name}, mean of ratios", float((trials / other).mean()), limit)
+    seeds = np.array([each.seed for each in found])
+    ways = {
+        "of the sums": lambda own: trials[own].sum() / other[own].sum(),
+        "mean of ratios": lambda own: (trials[own] / other[own]).mean(),
+    }
+    for way, ratio in ways.items():
+        each = np.array([ratio(seeds == seed) for seed in np.unique(seeds)])
+        error = each.std(ddof=1) / math.sqrt(len(each)) if len(each) > 1 else math.nan
+        half = float(stdtrit(len(each) - 1, 0.975) * error) if len(each) > 1 else None
+        figures.show(f"  trials / {name}, {way}", float(each.mean()), limit, half=half)
 
 
 def beside(name: str, found: Sequence[tuple[Replay, Named]]) -> None:
@@ -223,13 +253,14 @@ def compare(found: dict[str, list[Replay]], seed: int) -> None:
 
 
 def replay_all(
-    names: Sequence[str], studies: int, seed: int, cores: int
+    names: Sequence[str], studies: int, seeds: Sequence[int], cores: int, goal: Goal
 ) -> dict[str, list[Replay]]:
     # A matrix of 16 treatments is no work for threads: each core replays studies of its own.
     os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"
     asked = [
-        (name, first, min(first + CHUNK, studies), seed)
+        (name, first, min(first + CHUNK, studies), seed, goal)
         for name in names
+        for seed in seeds
         for first in range(0, studies, CHUNK)
     ]
     found: dict[str, list[Replay]] = {name: [] for name in names}
@@ -242,8 +273,9 @@ def replay_all(
             left = (time.monotonic() - began) / done * (len(asked) - done)
             trials = sum(each.trials for each in replays) / len(replays)
             print(
-                f"{name} {len(found[name])}/{studies}  last {len(replays)}: {trials:.0f} trials a"
-                f" study  ETA {left / 60:.0f} min (at the speed so far; ties take longest)",
+                f"{name} {len(found[name])}/{studies * len(seeds)}  last {len(replays)}:"
+                f" {trials:.0f} trials a study  ETA {left / 60:.0f} min (at the speed so far;"
+                " ties take longest)",
                 file=sys.stderr,
                 flush=True,
             )
@@ -254,26 +286,29 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="200 studies a class")
     parser.add_argument("--studies", type=int, default=2000, help="of each class")
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=1, help="so many, from 1 on")
+    parser.add_argument("--goal", choices=("all", "winner"), default="all")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--only", choices=CLASSES, help="one class")
     parser.add_argument("--no-peers", action="store_true", help="leave the other rules out")
     asked = parser.parse_args()
     began, figures = time.monotonic(), Figures()
     names = [asked.only] if asked.only else CLASSES
-    found = replay_all(names, 200 if asked.quick else asked.studies, asked.seed, asked.cores)
+    seeds, goal = range(1, asked.seeds + 1), asked.goal
+    studies = 200 if asked.quick else asked.studies
+    found = replay_all(names, studies, seeds, asked.cores, goal)
     print(
-        f"{len(_groups())} groups of four schedulers; seed {asked.seed}; a race ends undecided "
+        f"{len(_groups())} groups of four schedulers; {asked.seeds} seeds; a race ends undecided "
         f"after {LAST} blocks or {CAP} times those of the grid; {asked.cores} cores"
     )
     for name in names:
-        report(figures, name, found[name])
+        report(figures, name, found[name], goal)
     if not asked.only:
         everything = [each for replays in found.values() for each in replays]
         print(f"\nall together: {len(everything)} studies")
-        against(figures, "the fixed grid", everything, lambda each: each.grid, 0.9)
+        against(figures, "the fixed grid", everything, lambda each: each.grid, ALL_LIMITS[goal])
     if not asked.no_peers:
-        compare(found, asked.seed)
+        compare(found, 1)
     print(f"\ntook {time.monotonic() - began:.0f} s")
     return 0 if figures.kept else 1
 

