@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -81,6 +82,29 @@ def test_some_same_and_some_unknown_is_no_reason_to_change() -> None:
     text = said(dataclasses.replace(of, records=records))
     assert text.startswith("No reason to change scheduler=none.")
     assert "Undecided: write (all levels)" in text
+
+
+@pytest.mark.parametrize("other", [1.0, 1.05])
+def test_what_may_cost_another_load_is_no_reason_to_change(other: float) -> None:
+    """kyber is better for reads, and nobody knows what it does to writes; bfq costs nothing."""
+    of = steady({("read", "kyber"): 1.1, ("read", "bfq"): other})
+    wild = {1: 0.8, 2: 1.2, 3: 1.0, 4: 0.7, 5: 1.3}
+    records = tuple(
+        record(r.trial, 1000 * wild[r.trial.block])
+        if (r.trial.workload, r.trial.treatment[0][1]) == ("write", "kyber")
+        else r
+        for r in of.records
+    )
+    text = said(dataclasses.replace(of, records=records))
+    if other > 1:
+        # bfq's standard error is no less than a share of the noise that kyber makes.
+        assert not text.startswith("Change scheduler=none to kyber")
+    else:
+        assert re.match(
+            r"No reason to change scheduler=none yet, for kyber may cost write up to"
+            r" [0-9.]+ % \(undecided\): for read kyber is 10\.\d % faster",
+            text,
+        )
 
 
 def test_one_block_makes_no_claim() -> None:

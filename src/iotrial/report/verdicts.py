@@ -145,7 +145,7 @@ def terms(view: ReportView, note: str) -> Iterator[Block]:
     """What the numbers mean and rest on.  ``note`` says what the page lacks ('': nothing)."""
     parts = [part for part in view.parts if part.findings]
     shaded = f"Shaded: equivalence margin ±{words.share(view.margin)}. "
-    could = "Smallest detectable difference: what these trials would have shown."
+    could = "Smallest detectable difference: 4 of 5 such studies would have shown it."
     able = any(races.could_tell(part).startswith("smallest") for part in view.parts)
     said = (shaded if parts else "") + (could if able else "")
     yield ShapeOnly("html", Text(said.strip(), "note"))

@@ -251,13 +251,34 @@ def _lead(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> 
     better, worse = _levels(own, "better"), _levels(own, "worse")
     broken = _levels(_guardrails(case, factor), "worse")
     good = [level for level in better if level not in worse and level not in broken]
+    risks = {f.level: f for f in sorted(own, key=lambda f: _loss(case, f)) if _risk(case, f)}
+    if safe := [level for level in good if level not in risks]:
+        return f"Change {base} to {_choice(own, safe)}"
     if good:
-        return f"Change {base} to {_choice(own, good)}"
+        risk = min((risks[level] for level in good), key=lambda f: _loss(case, f))
+        lost = percent(round(_loss(case, risk), 3))
+        return (
+            f"No reason to change {base} yet, for {risk.level} may cost {risk.workload} up to"
+            f" {lost} (undecided)"
+        )
     if any(level in worse for level in better):
         return f"Which {factor.name} is best depends on the workload"
     if better:
         return f"Keep {base} unless the broken guardrail does not matter"
     return f"Keep {base}" if worse else _undecided(case, factor, own)
+
+
+def _loss(case: RecommendationBasis, finding: Finding) -> float:
+    """What a level may cost by its interval, as a fraction of the baseline; 0 where nothing."""
+    if finding.low is None or finding.high is None:
+        return 0.0
+    higher = case.study.metrics.higher(finding.metric)
+    return max(0.0, 1 - finding.low if higher is not False else finding.high - 1)
+
+
+def _risk(case: RecommendationBasis, finding: Finding) -> bool:
+    """Whether a load of which nothing was told may lose more than the margin."""
+    return finding.verdict == "cannot-tell" and _loss(case, finding) > case.study.decide.margin
 
 
 def _undecided(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> str:
