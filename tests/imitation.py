@@ -105,7 +105,8 @@ DEFAULT = "16384"
 
 
 class Client(MachinePart):
-    """``fakeclient reload`` reads /etc/fakeclient.conf, ``fakeclient show`` says what is in force.
+    """``fakeclient reload`` reads /etc/fakeclient.conf, ``fakeclient set N`` sets it without, and
+    ``fakeclient show`` says what is in force.
     ``rsize`` is what the daemon read when it was last told to."""
 
     name = "client"
@@ -114,7 +115,7 @@ class Client(MachinePart):
         self.rsize = DEFAULT
 
     def programs(self) -> Mapping[str, FakeProgram]:
-        return {"fakeclient": FakeProgram(self._run, changes=lambda words: "reload" in words)}
+        return {"fakeclient": FakeProgram(self._run, changes=lambda words: "show" not in words)}
 
     def settings(self) -> Mapping[str, str]:
         return {"rsize": self.rsize}
@@ -122,8 +123,13 @@ class Client(MachinePart):
     def _run(self, machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         if list(words) == ["show"]:
             return CommandOutput(0, f"rsize: {self.rsize}\n")
+        if list(words[:1]) == ["set"] and len(words) == len(("set", "N")):
+            if not words[1].isdigit():
+                return CommandOutput(1, "", f"fakeclient: {words[1]}: Invalid argument\n")
+            self.rsize = words[1]
+            return CommandOutput()
         if list(words) != ["reload"]:
-            return CommandOutput(1, "", "fakeclient: reload or show\n")
+            return CommandOutput(1, "", "fakeclient: reload, set or show\n")
         file = machine.files.get(CONFIGURATION)
         found = file.data.decode().split() if file else ["rsize", DEFAULT]
         if len(found) != len(("rsize", "N")) or not found[1].isdigit():

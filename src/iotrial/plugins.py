@@ -251,9 +251,9 @@ def conflict(name: str, one: Plugin, other: Plugin) -> UsageError:
 def _found(kind: PluginKind) -> tuple[Plugin, ...]:
     found = (*_built_in(kind), *_of_packages(kind), *_of_files(kind))
     # What a module imports from another one is that one's.
-    once: dict[int, Plugin] = {}
+    once: dict[tuple[int, str], Plugin] = {}
     for plugin in found:
-        once.setdefault(id(plugin.value), plugin)
+        once.setdefault((id(plugin.value), plugin.name), plugin)
     return tuple(sorted(once.values(), key=lambda one: one.name))
 
 

@@ -1,4 +1,5 @@
-"""A configuration file and the daemon that reads it: every moment of death, then a restore.
+"""A configuration file and the daemon that reads it, and a setting that a command writes: every
+moment of death, then a restore.
 
 The method is that of :mod:`deaths`.
 """
@@ -19,7 +20,7 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
-from iotrial.tunables import catalogue_of
+from iotrial.tunables import catalogue_of, command
 from iotrial.tunables.file import rows
 
 KNOBS = tuple(
@@ -39,8 +40,17 @@ FORMERS: tuple[tuple[bytes, int] | None, ...] = (
     (b"\n  rsize\t65536", 0o640),
 )
 LEVELS = ("8192", "131072", "nonsense", "16384")
-KNOB = "file.rsize"
-TREATED = {KNOB}
+KNOB, COMMAND = "file.rsize", "command.rsize"
+TREATED = {KNOB, COMMAND}
+BY_COMMAND = Study(
+    "?", "crash", (), (), (), Design(), DecisionRule(()),
+    knobs=(
+        command.rows(
+            "rsize", read=["fakeclient", "show"], write=["fakeclient", "set", "{value}"],
+            field="rsize:",
+        ),
+    ),
+)  # fmt: skip
 
 
 def prepared(former: tuple[bytes, int] | None) -> FakeHost:
@@ -73,6 +83,33 @@ def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:
         tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
     assert tally.crashes > 500
     assert tally.again > tally.crashes // 10
+
+
+def test_no_crash_leaves_what_a_command_writes_changed() -> None:
+    def live(host: FakeHost, levels: tuple[str, ...]) -> None:
+        session = opened(host, BY_COMMAND)
+        session.own_groups({"": [COMMAND]})
+        hold_each_and_pay(session, ([Setting("", COMMAND, level)] for level in levels))
+
+    tally = Tally()
+    for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
+        mortal = partial(live, levels=pair)
+        tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
+    assert tally.crashes > 300
+    assert tally.again > tally.crashes // 10
+
+
+def test_what_a_command_wrote_is_written_back_after_a_reboot() -> None:
+    host = prepared(None)
+    before = seen(host)
+    journal = open_journal(host, journal_folder(host), {"boot_id": boot_id(host), "token": "t"})
+    session = HostSession(host, BY_COMMAND, journal)
+    session.own_groups({"": [COMMAND]})
+    session.hold([Setting("", COMMAND, "8192")])
+    assert seen(host) != before
+    host.reboot()
+    restore(host, journal_folder(host))
+    assert seen(host) == before
 
 
 @pytest.mark.parametrize("former", FORMERS)

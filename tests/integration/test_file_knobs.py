@@ -1,4 +1,5 @@
-"""A setting that lives in a configuration file, for real: a script stands for the client."""
+"""A setting that lives in a configuration file, or that a command writes, for real: a script stands
+for the client."""
 
 from __future__ import annotations
 
@@ -14,10 +15,11 @@ import pytest
 pytestmark = pytest.mark.root
 
 CLIENT = """#!/bin/sh
-# client reload: read the configuration; client show: say what is in force
+# client reload: read the configuration; client set N; client show: say what is in force
 cd "$(dirname "$0")" || exit
 case $1 in
 reload) sed -n 's/^rsize //p' client.conf >now.new && mv now.new now ;;
+set) echo "$2" >now.new && mv now.new now ;;
 show) echo "rsize: $(cat now)" ;;
 esac
 """
@@ -132,4 +134,46 @@ def test_a_link_or_a_missing_folder_is_refused_before_anything(client: Path, sta
             assert said in " ".join(done.stderr.split())
     assert link.is_symlink()
     assert not (client / "nodir").exists()
+    assert as_before(client)
+
+
+@pytest.fixture
+def by_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same study, but for the file: a command writes the value."""
+    head, rest = STUDY.split("[knobs.rsize]")
+    _, factor = rest.split("[factors.rsize]")
+    knob = (
+        '[knobs.rsize]\nread = ["{folder}/client", "show"]\nfield = "rsize:"\n'
+        'write = ["{folder}/client", "set", "{{value}}"]\n'
+    )
+    text = f"{head}{knob}[factors.rsize]{factor.replace('file.rsize', 'command.rsize')}"
+    monkeypatch.setattr(sys.modules[__name__], "STUDY", text)
+
+
+def test_what_a_command_writes_is_in_force_in_its_trial_and_written_back(
+    client: Path, state: Path, by_command: None
+) -> None:
+    run = iotrial(client, "0.2s")
+    _, complaint = run.communicate(timeout=200)
+    assert run.returncode == 0, complaint
+    held = set()
+    for folder in (client / "out/trials").iterdir():
+        treatment = json.loads((folder / "trial.json").read_text())["trial"]["treatment"]
+        rows = json.loads((folder / "before.json").read_text())
+        held.add((treatment["rsize"], {name: value for _, name, value in rows}["command.rsize"]))
+    assert held == {("65536", "65536"), ("131072", "131072")}
+    assert as_before(client)
+
+
+def test_a_killed_run_gives_back_what_a_command_wrote(
+    client: Path, state: Path, by_command: None
+) -> None:
+    run = iotrial(client, "600s")
+    deadline = time.monotonic() + 200
+    while (client / "now").read_text().strip() == "4096" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (client / "now").read_text().strip() != "4096"
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=200)
+    subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=200)
     assert as_before(client)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import dataclasses
 import fnmatch
+import re
 
 import pytest
 
-from iotrial.errors import UsageError
+from iotrial.errors import StudyError, UsageError
 from iotrial.plan.estimate import own_commands
 from iotrial.plan.load import parse_study
 from iotrial.tunables import (
@@ -182,3 +183,41 @@ def test_two_studies_with_other_knobs_of_one_name_are_alive_at_once() -> None:
         assert [each.argv[0] for each in own_commands(study)] == [name]
     with pytest.raises(UsageError, match=r"file\.rsize"):
         tunable("file.rsize")
+
+
+BY_COMMAND = """
+question = "?"
+[targets.disk]
+loop = { size = "16MiB" }
+[workloads.w]
+tool = "fio"
+options = { rw = "randread", runtime = "1s" }
+[knobs.rpcs]
+read = ["lctl", "get_param", "-n", "osc.{x}.rpcs"]
+write = ["lctl", "set_param", "osc.{x}.rpcs={value}"]
+[factors.rpcs]
+tunable = "command.rpcs"
+levels = [8, 32]
+"""
+
+
+def test_a_knob_may_be_read_and_written_by_commands() -> None:
+    known = catalogue_of(parse_study(BY_COMMAND, "study.toml", str))
+    (row,) = known.group(["command.rpcs"])
+    assert row.probe("").argv == ("lctl", "get_param", "-n", "osc.{x}.rpcs")
+    (act,) = row.acts("", "8")
+    assert act.argv[-3:] == ("lctl", "set_param", "osc.{x}.rpcs=8")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("={value}", "=8", "{value} is missing: every level would write the same"),
+        ("write = ", 'file = "/etc/x"\nwrite = ', "a file or a command that writes it, not both"),
+        ('write = ["lctl", "set_param", "osc.{x}.rpcs={value}"]', "", "file is missing, or write"),
+    ],
+)
+def test_a_knob_that_nothing_sets_or_two_things_is_refused(old: str, new: str, told: str) -> None:
+    assert old in BY_COMMAND
+    with pytest.raises(StudyError, match=re.escape(told)):
+        parse_study(BY_COMMAND.replace(old, new), "study.toml", str)

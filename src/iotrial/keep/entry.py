@@ -20,7 +20,7 @@ from iotrial.model.tunable import Tunable
 from iotrial.tunables import tunable
 
 _LONGEST = 1024
-_OF_STUDY = "file."
+_OF_STUDY = ("file.", "command.")
 _FORMS = {
     "ids": re.compile(r"[a-z][a-z0-9_]*"),
     "wwid": re.compile(r"[!-~]+(?: +[!-~]+)*"),

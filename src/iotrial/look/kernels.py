@@ -29,7 +29,7 @@ from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Tunable
 
 _OWN_SCOPES = ("mount", "nic", "rx", "tx")
-_OWN_NAMES = ("sysctl.net.", "file.")
+_OWN_NAMES = ("sysctl.net.", "file.", "command.")
 _SPACES = ("/proc/self/ns/mnt", "/proc/self/ns/net")
 
 Key = tuple[str, ...]

@@ -19,7 +19,14 @@ from iotrial.model.study import ordered
 from iotrial.model.target import FILESYSTEMS
 from iotrial.plan import convert
 from iotrial.plan.problem import NAME, KeyPath, StudyProblem, choices, nearest
-from iotrial.plan.schema import FactorTable, MountTable, StageTable, StudyFile, TargetTable
+from iotrial.plan.schema import (
+    FactorTable,
+    KnobTable,
+    MountTable,
+    StageTable,
+    StudyFile,
+    TargetTable,
+)
 from iotrial.tunables import Catalogue, families
 from iotrial.tunables.file import problem
 
@@ -41,6 +48,25 @@ _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
 
 
+def _knob(path: KeyPath, knob: KnobTable) -> Iterator[StudyProblem]:
+    message = "{value} is missing: every level would write the same"
+    if knob.write:
+        if knob.file or knob.content or knob.reload:
+            what = "a setting has a file or a command that writes it, not both"
+            yield StudyProblem((*path, "write"), what, "Remove write, or file, content and reload.")
+        if not any("{value}" in word for word in knob.write):
+            yield StudyProblem((*path, "write"), message, 'For example write = ["set", "{value}"]')
+        return
+    if not knob.file:
+        what = "file is missing, or write"
+        yield StudyProblem(path, what, "Give file and content, or the command that writes it.")
+        return
+    if why := problem(knob.file):
+        yield StudyProblem((*path, "file"), why)
+    if "{value}" not in knob.content:
+        yield StudyProblem((*path, "content"), message, 'For example content = "depth {value}"')
+
+
 def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     """Every problem of one table with another, in no particular order.  ``known`` are the tunables
     that there are, those of the study among them."""
@@ -54,13 +80,7 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
         yield from _target(("targets", name), target)
     yield from host_problems(spec)
     for name, knob in spec.knobs.items():
-        if why := problem(knob.file):
-            yield StudyProblem(("knobs", name, "file"), why)
-        if "{value}" not in knob.content:
-            message = "{value} is missing: every level would write the same"
-            yield StudyProblem(
-                ("knobs", name, "content"), message, 'For example content = "depth {value}"'
-            )
+        yield from _knob(("knobs", name), knob)
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec, known)
     yield from _hosting(spec)

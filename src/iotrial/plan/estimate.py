@@ -445,7 +445,8 @@ def _knobs(study: Study) -> Iterator[_PlannedCommand]:
             yield _PlannedCommand(knob.name, "will be read by", read)
         for act in knob.how("", "{value}") if knob.how and knob.read else ():
             if act.kind == "run":
-                yield _PlannedCommand(knob.name, "after its file is written or restored", act.argv)
+                when = "after its file is written or restored" if knob.moves else "will be set by"
+                yield _PlannedCommand(knob.name, when, act.argv)
 
 
 def _targets(study: Study) -> Iterator[_PlannedCommand]:

@@ -23,11 +23,11 @@ from iotrial.plan.check import checks, host_problems
 from iotrial.plan.convert import staged_loads, stages, with_finer
 from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_up, with_inventory
 from iotrial.plan.problem import StudyProblem, StudySource, locate, raise_all, study_error
-from iotrial.plan.schema import StudyFile
+from iotrial.plan.schema import KnobTable, StudyFile
 from iotrial.plan.sense import chore_problems, decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.validate import validate
-from iotrial.tunables import Catalogue
-from iotrial.tunables.file import rows
+from iotrial.tunables import Catalogue, command
+from iotrial.tunables import file as configuration
 
 _PLACE = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)", re.DOTALL)
 _YAML = re.compile(r"\s*(?:- )?[\w.-]+:(?:\s|$)|\s*---\s*$|\s*- ")
@@ -109,6 +109,19 @@ def _misread(text: str) -> str:
     return ""
 
 
+def _rows(name: str, table: KnobTable) -> tuple[Tunable, ...]:
+    if table.write:
+        return (command.rows(name, read=table.read, write=table.write, field=table.field),)
+    return configuration.rows(
+        name,
+        file=table.file,
+        content=table.content,
+        reload=table.reload,
+        read=table.read,
+        field=table.field,
+    )
+
+
 def parse_study(
     text: str, file: str, read: Callable[[str], str], book: Book | None = None
 ) -> Study:
@@ -121,7 +134,7 @@ def parse_study(
     """
     spec, source = _tables(text, file)
     spec, entries = with_inventory(spec, book)
-    knobs = tuple(row for name, table in spec.knobs.items() for row in rows(name, **dict(table)))
+    knobs = tuple(row for name, table in spec.knobs.items() for row in _rows(name, table))
     raise_all(checks(spec, Catalogue(knobs)), source)
     workloads = _workloads(spec, read, source)
     study = _study(spec, workloads, knobs, source)

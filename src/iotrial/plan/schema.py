@@ -215,14 +215,24 @@ class InventoryTable(_Table):
 
 
 class KnobTable(_Table):
-    """A setting that lives in a configuration file; used as tunable `file.NAME`."""
+    """A setting that lives in a configuration file, used as tunable `file.NAME`; or one that a
+    command writes, used as `command.NAME`."""
 
     file: str = Field(
-        description="The file; restored byte for byte at the end.", examples=["/etc/client.conf"]
+        "",
+        description="The file; restored byte for byte at the end.",
+        examples=["/etc/client.conf"],
     )
     content: str = Field(
+        "",
         description="Content of the file; `{value}` is replaced by the level.",
         examples=["rsize {value}\n"],
+    )
+    write: Argv = Field(
+        default_factory=list,
+        description="In place of a file: command that sets the value; `{value}` is replaced by the"
+        " level, and by what `read` printed when the setting is restored.",
+        examples=[["lctl", "set_param", "osc.work-*.max_rpcs_in_flight={value}"]],
     )
     reload: Argv = Field(
         default_factory=list,
@@ -729,7 +739,8 @@ class StudyFile(_Table):
     )
     knobs: dict[str, KnobTable] = Field(
         default_factory=dict,
-        description="Settings of configuration files, to be varied as `file.NAME`.",
+        description="Settings of your own: of configuration files, to be varied as `file.NAME`, or"
+        " read and written by commands, as `command.NAME`.",
         examples=[{"rsize": {"file": "/etc/client.conf", "content": "rsize {value}\n",
                    "read": ["client", "show", "rsize"]}}],
     )  # fmt: skip

@@ -1,0 +1,53 @@
+"""Family ``command``: settings that a command reads and another one writes, such as those of a
+parallel file system or of an adapter's firmware.
+
+No table can list them; a study defines its own, and uses it as ``command.NAME``::
+
+    [knobs.stripe]
+    read = ["lctl", "get_param", "-n", "osc.work-*.max_rpcs_in_flight"]
+    write = ["lctl", "set_param", "osc.work-*.max_rpcs_in_flight={value}"]
+
+    [factors.rpcs]
+    tunable = "command.stripe"
+    levels = [8, 32]
+
+It is treated like any other: what ``read`` prints is kept before the first change, compared with
+the level before and after each load, and written back with ``write`` at the end, by the guard after
+a kill, and after a reboot.  So ``write`` must take what ``read`` prints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from iotrial.model.step import Change
+from iotrial.model.tunable import Tunable
+from iotrial.tunables.file import UNMARKED
+
+FAMILY = "command"
+TITLE = "settings that a study reads and writes by commands"
+TUNABLES: tuple[Tunable, ...] = ()
+
+
+def rows(name: str, *, read: Sequence[str], write: Sequence[str], field: str = "") -> Tunable:
+    """The row of one ``[knobs.NAME]`` with ``write``, in whose words ``{value}`` is the level."""
+
+    def put(_device: str, value: str) -> tuple[Change, ...]:
+        argv = tuple(word.replace("{value}", value) for word in write)
+        return (Change("run", argv=(*UNMARKED, *argv)),)
+
+    return Tunable(
+        name=f"{FAMILY}.{name}",
+        path="",
+        summary=f"what `{' '.join(read)}` says, set by `{' '.join(write)}`",
+        layer="command",
+        lasts="as the command says; it is written back after a reboot too",
+        durable=True,
+        rank=60,
+        scope="host",
+        read=tuple(word.replace("{", "{{").replace("}", "}}") for word in read),
+        pick="field" if field else "text",
+        key=field.replace("{", "{{").replace("}", "}}"),
+        how=put,
+        source="the study",
+    )
