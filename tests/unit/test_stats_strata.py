@@ -180,16 +180,16 @@ def test_a_lost_trial_does_not_shift_the_hard_factor() -> None:
 
 
 def test_set_ups_that_differ_make_no_false_claims() -> None:
-    """300 studies of nothing whose set-ups differ by 10 %: claims on the array in 5 % at most; one
-    error for all trials makes them in a third (which is what this is for)."""
+    """300 studies of nothing whose set-ups differ by 10 %: claims on the array in 5 % at most, also
+    where nobody said that it is set up once a block: a comparison's own error within blocks has what
+    set-ups vary by.  One error for all trials made them in a third."""
     claims = {True: 0, False: 0}
     for seed in range(300):
         of = study(4, seed, 0.1)
         for split in claims:
             findings = judge(of if split else hard(of, "nothing")).findings
             claims[split] += any(f.verdict in ("better", "worse") for f in findings)
-    assert claims[True] <= 27, "5 % of 300 are 15; 28 come once in 1,000"
-    assert claims[False] > 60
+    assert max(claims.values()) <= 27, "5 % of 300 are 15; 28 come once in 1,000"
 
 
 def test_the_shares_have_the_whole_plots() -> None:
