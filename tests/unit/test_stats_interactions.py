@@ -148,8 +148,8 @@ def test_a_lost_cell_takes_only_its_own_fours() -> None:
 
 
 def test_intervals_of_interactions_hold_together() -> None:
-    """400 studies of nothing: all intervals of a study hold in 95 % at least, and in nearly all with
-    three blocks and noise that is equal.  Below 366 comes once in 10,000."""
+    """400 studies of nothing: all intervals of a study hold in 95 % at least, and in nearly all
+    with three blocks and noise that is equal.  Below 366 comes once in 10,000."""
     held = 0
     for seed in range(400):
         found, _ = interactions(study(THREE, {}, 0.1, blocks=3, seed=seed))

@@ -181,8 +181,8 @@ def test_a_lost_trial_does_not_shift_the_hard_factor() -> None:
 
 def test_set_ups_that_differ_make_no_false_claims() -> None:
     """300 studies of nothing whose set-ups differ by 10 %: claims on the array in 5 % at most, also
-    where nobody said that it is set up once a block: a comparison's own error within blocks has what
-    set-ups vary by.  One error for all trials made them in a third."""
+    where nobody said that it is set up once a block: a comparison's own error within blocks has
+    what set-ups vary by.  One error for all trials made them in a third."""
     claims = {True: 0, False: 0}
     for seed in range(300):
         of = study(4, seed, 0.1)
