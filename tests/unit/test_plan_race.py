@@ -196,6 +196,7 @@ def test_a_winner_ends_it_though_the_others_are_not_told(monkeypatch: pytest.Mon
         in found.recommendation
     )
     assert "Not better by more than 2 %, perhaps worse: " in found.recommendation
+    assert "The study asks for the winner: " in found.method
     for finding in found.findings:
         assert finding.needs is None, "nothing is open"
         assert finding.verdict != "same"

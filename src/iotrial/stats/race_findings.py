@@ -398,6 +398,7 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
     parts = [
         f"A race in randomised blocks, at most {study.design.blocks}.",
         _HOW,
+        *([_WINNER] if study.decide.goal == "winner" else []),
         f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
         f"The margin is ±{margin}.",
     ]
@@ -422,6 +423,10 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
     return " ".join(parts)
 
 
+_WINNER = (
+    "The study asks for the winner: a treatment also rests once it is shown to be no more than the"
+    " margin better than the kept one, and its verdict may stay open."
+)
 _HOW = (
     "After every block, from the third on, each treatment shown to be worse than the best is"
     " dropped (all pairs, closed), each treatment shown to be equivalent to the kept one rests,"
