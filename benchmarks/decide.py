@@ -59,7 +59,7 @@ class Replay:
     bound: float
     unknown: float
     peers: dict[str, Named]
-    seed: int = 1
+    seed: int
 
 
 def replayed(name: str, number: int, seed: int, goal: Goal = "all") -> Replay:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import inspect
 import json
 import math
 import multiprocessing
@@ -30,11 +31,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy.special import betaincinv
 
-from iotrial.stats import critical, race, unequal
+from iotrial.stats import unequal
 from iotrial.stats.blocks import BlockLayout, ContrastFit, Floats, fit
 from iotrial.stats.critical import ONCE, Look
 from iotrial.stats.race import Race
@@ -52,6 +54,10 @@ EXTENDED = ((2, 30, 1), (3, 20, 3), (5, 20, 1), (5, 9, 5), (10, 5, 20))
 MOST_BLOCKS = 40
 """A race that is open after so many blocks ends."""
 RACE = "race"
+Family: TypeAlias = tuple[unequal.Kind, int, Floats]
+"""Kind, treatments, and contrasts of the treatments' means."""
+Simulation: TypeAlias = Callable[[str, int, np.random.Generator], int]
+"""How many of so many studies in this noise are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +109,9 @@ def all_pairs(size: int) -> Floats:
     return np.asarray(np.eye(size)[second] - np.eye(size)[first])
 
 
-def decided(
-    families: Sequence[tuple[unequal.Kind, int, Floats]], noise: Floats, look: Look
-) -> tuple[Floats, Floats]:
+def decided(families: Sequence[Family], noise: Floats, look: Look) -> tuple[Floats, Floats]:
     """Of each study: whether all comparisons are decided, and whether one claims a difference.
-    ``families`` are (kind, treatments, contrasts); ``noise`` is (blocks, treatments, studies)."""
+    ``noise`` is (blocks, treatments, studies)."""
     blocks, size, studies = noise.shape
     layout = BlockLayout(np.repeat(np.arange(blocks), size), np.tile(np.arange(size), blocks))
     all_told, claims = np.ones(studies, bool), np.zeros(studies, bool)
@@ -123,27 +127,27 @@ def decided(
     return all_told, claims
 
 
-def one(size: int) -> list[tuple[unequal.Kind, int, Floats]]:
+def one(size: int) -> list[Family]:
     return [("one", size, against_one(size))]
 
 
-def factorial() -> list[tuple[unequal.Kind, int, Floats]]:
+def factorial() -> list[Family]:
     """3 × 2: the main effects; treatment 0 holds both baselines."""
     first = np.kron(against_one(3), np.full((1, 2), 0.5))
     second = np.kron(np.full((1, 3), 1 / 3), against_one(2))
     return [("one", 3, first), ("one", 2, second)]
 
 
-def fixed(
-    blocks: int, size: int, families: Callable[[], list[tuple[unequal.Kind, int, Floats]]]
-) -> Callable[[str, int, np.random.Generator], int]:
+def fixed(blocks: int, families: list[Family]) -> Simulation:
+    size = families[0][2].shape[1]
+
     def wrong(noise: str, studies: int, rng: np.random.Generator) -> int:
-        return int(decided(families(), drawn(noise, blocks, size, studies, rng), ONCE)[1].sum())
+        return int(decided(families, drawn(noise, blocks, size, studies, rng), ONCE)[1].sum())
 
     return wrong
 
 
-def until_decided(blocks: int, size: int) -> Callable[[str, int, np.random.Generator], int]:
+def until_decided(blocks: int, size: int) -> Simulation:
     """``stop = "decided"``: looked at after every block from the third, until nothing is open."""
 
     def wrong(noise: str, studies: int, rng: np.random.Generator) -> int:
@@ -163,11 +167,8 @@ def races(noise: str, size: int, studies: int, rng: np.random.Generator) -> tupl
     does not hold the truth."""
     dropped = missed = 0
     for _ in range(studies):
-        values, own = (
-            drawn(noise, MOST_BLOCKS, size, 1, rng)[:, :, 0],
-            Race(size, 0.02, 0.95, favourite=0),
-        )
-        for block in values:
+        own = Race(size, 0.02, 0.95, favourite=0)
+        for block in drawn(noise, MOST_BLOCKS, size, 1, rng)[:, :, 0]:
             own.add({each: float(block[each]) for each in own.active})
             if own.decided:
                 break
@@ -180,14 +181,14 @@ def races(noise: str, size: int, studies: int, rng: np.random.Generator) -> tupl
     return dropped, missed
 
 
-DESIGNS: dict[str, Callable[[str, int, np.random.Generator], int]] = {
+DESIGNS: dict[str, Simulation] = {
     **{
-        f"{size} treatments, {blocks} blocks": fixed(blocks, size, lambda size=size: one(size))  # type: ignore[misc]
+        f"{size} treatments, {blocks} blocks": fixed(blocks, one(size))
         for size in (3, 4, 8)
         for blocks in (3, 5, 8, 12)
     },
-    "3 × 2 factorial, 5 blocks": fixed(5, 6, factorial),
-    "all pairs of 4 (knee), 8 blocks": fixed(8, 4, lambda: [("pairs", 4, all_pairs(4))]),
+    "3 × 2 factorial, 5 blocks": fixed(5, factorial()),
+    "all pairs of 4 (knee), 8 blocks": fixed(8, [("pairs", 4, all_pairs(4))]),
     **{f'4, stop = "decided", {blocks} blocks': until_decided(blocks, 4) for blocks in (5, 12, 30)},
 }
 
@@ -287,9 +288,8 @@ def simulated(asked: argparse.Namespace) -> list[Cell]:
 
 def digest() -> str:
     """What the numbers depend on: a store of other code is not taken."""
-    files = [Path(__file__), unequal.TABLE]
-    files += [Path(str(module.__file__)) for module in (critical, race, unequal)]
-    files.append(Path(str(sys.modules[BlockLayout.__module__].__file__)))
+    sources = (main, Look, Race, unequal, BlockLayout)
+    files = [unequal.TABLE, *(Path(inspect.getfile(each)) for each in sources)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
@@ -333,14 +333,14 @@ def extended(name: str, steps: tuple[int, int, int], studies: int) -> tuple[floa
     first, times, more = steps
     size = 4 if name == "2x2" else int(name)
     signs = np.array([[-0.5, -0.5, 0.5, 0.5]]), np.array([[-0.5, 0.5, -0.5, 0.5]])
-    families = [("one", 2, each) for each in signs] if name == "2x2" else one(size)
+    families: list[Family] = [("one", 2, each) for each in signs] if name == "2x2" else one(size)
     rng = np.random.default_rng((first, times, more, size, len(families)))
     noise = rng.normal(0, SD, (first + times * more, size, studies))
-    told, wrong = decided(families, noise[:first], ONCE)  # type: ignore[arg-type]
+    told, wrong = decided(families, noise[:first], ONCE)
     last, ever, later = wrong.copy(), wrong.copy(), np.zeros(studies, bool)
     open_ = ~told
     for blocks in range(first + more, first + times * more + 1, more):
-        told, wrong = decided(families, noise[:blocks], Look(blocks))  # type: ignore[arg-type]
+        told, wrong = decided(families, noise[:blocks], Look(blocks))
         later |= wrong & open_
         ever |= wrong & open_
         last = np.where(open_, wrong, last)

@@ -44,11 +44,9 @@ KNOB, COMMAND = "file.rsize", "command.rsize"
 TREATED = {KNOB, COMMAND}
 BY_COMMAND = Study(
     "?", "crash", (), (), (), Design(), DecisionRule(()),
-    knobs=(
-        command.rows(
-            "rsize", read=["fakeclient", "show"], write=["fakeclient", "set", "{value}"],
-            field="rsize:",
-        ),
+    knobs=command.rows(
+        "rsize", read=["fakeclient", "show"], write=["fakeclient", "set", "{value}"],
+        field="rsize:",
     ),
 )  # fmt: skip
 
@@ -66,10 +64,19 @@ def seen(host: FakeHost) -> tuple[str, object]:
     return host.run(["fakeclient", "show"]).text, file and (file.data, file.mode)
 
 
-def live(host: FakeHost, levels: tuple[str, ...]) -> None:
-    session = opened(host, STUDY)
-    session.own_groups({"": [KNOB]})
-    hold_each_and_pay(session, ([Setting("", KNOB, level)] for level in levels))
+def deaths(study: Study, knob: str) -> Tally:
+    """Of lives with two levels one after the other, after each former state."""
+
+    def live(host: FakeHost, levels: tuple[str, ...]) -> None:
+        session = opened(host, study)
+        session.own_groups({"": [knob]})
+        hold_each_and_pay(session, ([Setting("", knob, level)] for level in levels))
+
+    tally = Tally()
+    for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
+        mortal = partial(live, levels=pair)
+        tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
+    return tally
 
 
 def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> None:
@@ -77,24 +84,13 @@ def test_the_file_belongs_to_the_group_of_its_value_and_goes_back_first() -> Non
 
 
 def test_no_crash_leaves_the_file_or_the_daemon_changed() -> None:
-    tally = Tally()
-    for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
-        mortal = partial(live, levels=pair)
-        tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
+    tally = deaths(STUDY, KNOB)
     assert tally.crashes > 500
     assert tally.again > tally.crashes // 10
 
 
 def test_no_crash_leaves_what_a_command_writes_changed() -> None:
-    def live(host: FakeHost, levels: tuple[str, ...]) -> None:
-        session = opened(host, BY_COMMAND)
-        session.own_groups({"": [COMMAND]})
-        hold_each_and_pay(session, ([Setting("", COMMAND, level)] for level in levels))
-
-    tally = Tally()
-    for former, pair in itertools.product(FORMERS, itertools.permutations(LEVELS, 2)):
-        mortal = partial(live, levels=pair)
-        tally += enumerate_deaths(partial(prepared, former), mortal, seen=seen)
+    tally = deaths(BY_COMMAND, COMMAND)
     assert tally.crashes > 300
     assert tally.again > tally.crashes // 10
 

@@ -80,6 +80,17 @@ def as_before(client: Path) -> bool:
     )
 
 
+def kill_when_changed_and_restore(client: Path) -> None:
+    run = iotrial(client, "600s")
+    deadline = time.monotonic() + 200
+    while (client / "now").read_text().strip() == "4096" and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert (client / "now").read_text().strip() != "4096"
+    run.send_signal(signal.SIGKILL)
+    run.communicate(timeout=200)
+    subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=200)
+
+
 def test_each_level_is_in_force_in_its_trial_and_the_file_comes_back(
     client: Path, state: Path
 ) -> None:
@@ -100,14 +111,7 @@ def test_each_level_is_in_force_in_its_trial_and_the_file_comes_back(
 
 
 def test_a_killed_run_gives_the_file_back(client: Path, state: Path) -> None:
-    run = iotrial(client, "600s")
-    deadline = time.monotonic() + 200
-    while (client / "now").read_text().strip() == "4096" and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert (client / "now").read_text().strip() != "4096"
-    run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=200)
-    subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=200)
+    kill_when_changed_and_restore(client)
     assert as_before(client)
 
 
@@ -165,15 +169,22 @@ def test_what_a_command_writes_is_in_force_in_its_trial_and_written_back(
     assert as_before(client)
 
 
+def test_several_values_could_not_be_written_back_and_are_refused(
+    client: Path, state: Path, by_command: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = STUDY.replace('field = "rsize:"\n', "")
+    monkeypatch.setattr(sys.modules[__name__], "STUDY", text)
+    (client / "now").write_text("4096\nrsize: 8192\n")
+    run = iotrial(client, "0.2s")
+    _, complaint = run.communicate(timeout=200)
+    assert run.returncode == 2
+    assert "`read` prints 2 lines, and only one value can be written back" in complaint
+    assert (client / "now").read_text() == "4096\nrsize: 8192\n"
+    assert not list(client.glob("state/journal.d/*"))
+
+
 def test_a_killed_run_gives_back_what_a_command_wrote(
     client: Path, state: Path, by_command: None
 ) -> None:
-    run = iotrial(client, "600s")
-    deadline = time.monotonic() + 200
-    while (client / "now").read_text().strip() == "4096" and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert (client / "now").read_text().strip() != "4096"
-    run.send_signal(signal.SIGKILL)
-    run.communicate(timeout=200)
-    subprocess.run([sys.executable, "-m", "iotrial.cli.main", "restore"], check=True, timeout=200)
+    kill_when_changed_and_restore(client)
     assert as_before(client)

@@ -202,6 +202,12 @@ def test_a_winner_ends_it_though_the_others_are_not_told(monkeypatch: pytest.Mon
         assert finding.verdict != "same"
 
 
+def test_the_plan_of_a_race_expects_a_winner_sooner() -> None:
+    every, winner = (estimate(study(goal=goal), noise=0.02).races[0] for goal in ("all", "winner"))
+    assert winner.worse < every.worse
+    assert winner.same <= every.same
+
+
 def test_a_winner_is_for_races() -> None:
     text = (
         'question = "?"\n[targets.disk]\nloop = { size = "16MiB" }\n[workloads.w]\ntool = "fio"\n'

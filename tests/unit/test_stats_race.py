@@ -46,6 +46,11 @@ CASES = {
     "eight alike": (np.zeros(8), 0.015),
     "one best by the margin": (np.array([0.0, -1.001, -1.001, -1.001]) * math.log1p(MARGIN), 0.02),
     "two and two": (np.array([0.0, 0.0, -1.001, -1.001]) * math.log1p(MARGIN), 0.015),
+    "two of three lower": (np.array([0.0, -1.001, -1.001]) * math.log1p(MARGIN), 0.02),
+    "all but the last lower": (
+        np.array([-1.001, -1.001, -1.001, 0.0]) * math.log1p(MARGIN),
+        0.02,
+    ),
     "one lower": (np.array([0.0, 0.0, 0.0, -1.001]) * math.log1p(MARGIN), 0.015),
 }
 

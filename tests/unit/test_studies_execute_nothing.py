@@ -31,6 +31,12 @@ file = "{folder}/one.conf"
 content = "v {{value}}"
 reload = {reload}
 read = {read}
+[knobs.two]
+write = ["env", "X={{value}}", "touch", "{folder}/canary-write"]
+read = {peek}
+[factors.two]
+tunable = "command.two"
+levels = ["1", "2"]
 [factors.one]
 tunable = "file.one"
 levels = ["1", "2"]
@@ -47,7 +53,18 @@ primary = "score"
 [workloads.load.metrics]
 score = {{ pattern = "([0-9]+)", better = "higher" }}
 """
-FIELDS = ("make", "unmake", "argv", "prepare", "cleanup", "evidence", "reload", "read", "verify")
+FIELDS = (
+    "make",
+    "unmake",
+    "argv",
+    "prepare",
+    "cleanup",
+    "evidence",
+    "reload",
+    "read",
+    "write",
+    "verify",
+)
 VERBS = (
     ["plan", "STUDY"],
     ["plan", "STUDY", "--json"],

@@ -257,6 +257,8 @@ def _refusal(domains: Domains, each: RequestedValue, device: str) -> str:
         return f"it cannot be a factor of a trial: {knob.reload}"
     if each.coming and not domains.here(each.name, device):
         return ""  # exists only under another setting: the rehearsal tells
+    if domains.catalogue.said_by_command(each.name):
+        return ""  # only its command tells, which :func:`unread` executes
     try:
         return domains.domain(each.name, device).refusal(each.value)
     except SettingRefused as refused:
@@ -264,13 +266,17 @@ def _refusal(domains: Domains, each: RequestedValue, device: str) -> str:
 
 
 def unread(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
-    """Every level whose value only a command of the study's own says, which it does not say now:
-    it is not written then.  Executes these commands, which a plan does not."""
+    """Every level whose value only a command of the study's own says, which it does not say now, or
+    so that it could not be written back: it is not written then.  Executes these commands, which a
+    plan does not."""
     known = catalogue_of(study)
     for each in wants(study, topologies):
         for device in each.devices if known.said_by_command(each.name) else ():
-            probe = known.tunable(each.name).probe(device)
+            knob = known.tunable(each.name)
+            probe = knob.probe(device)
             (answer,) = host.batch([Read(probe)])
             if reads(probe, answer) is None:
                 why = answer.complaint or f"`{spoken(probe.argv)}` does not say it"
                 yield f"{_level(each)}: {each.name} cannot be read: {why}"
+            elif why := knob.domain(answer.raw).refusal(each.value):
+                yield f"{_level(each)}: {each.name}: {why}"

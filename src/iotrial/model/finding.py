@@ -16,8 +16,9 @@ CellPlace = tuple[str, str]
 Verdict = Literal["better", "worse", "same", "cannot-tell"]
 Likeness = Literal["same", "differs", "cannot-tell"]
 Place = Literal["kept", "same", "not-better", "open", "worse", "guardrail", "lost"]
-"""How a treatment ended in a race: kept; the same as the kept one; undecided; proven not to be
-the best; out for a broken guardrail; without any number."""
+"""How a treatment ended in a race: kept; the same as the kept one; shown to be no more than the
+margin better, where a winner was asked for; undecided; proven not to be the best; out for a broken
+guardrail; without any number."""
 
 
 @dataclass(frozen=True, slots=True)

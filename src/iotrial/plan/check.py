@@ -48,25 +48,6 @@ _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
 
 
-def _knob(path: KeyPath, knob: KnobTable) -> Iterator[StudyProblem]:
-    message = "{value} is missing: every level would write the same"
-    if knob.write:
-        if knob.file or knob.content or knob.reload:
-            what = "a setting has a file or a command that writes it, not both"
-            yield StudyProblem((*path, "write"), what, "Remove write, or file, content and reload.")
-        if not any("{value}" in word for word in knob.write):
-            yield StudyProblem((*path, "write"), message, 'For example write = ["set", "{value}"]')
-        return
-    if not knob.file:
-        what = "file is missing, or write"
-        yield StudyProblem(path, what, "Give file and content, or the command that writes it.")
-        return
-    if why := problem(knob.file):
-        yield StudyProblem((*path, "file"), why)
-    if "{value}" not in knob.content:
-        yield StudyProblem((*path, "content"), message, 'For example content = "depth {value}"')
-
-
 def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     """Every problem of one table with another, in no particular order.  ``known`` are the tunables
     that there are, those of the study among them."""
@@ -128,6 +109,25 @@ def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
             yield StudyProblem(("hosts", name, "via"), "both ssh and via are given", "Remove one.")
         elif "via" in host.model_fields_set and (wrong := problem_of(host.via)):
             yield StudyProblem(("hosts", name, "via"), *wrong)
+
+
+def _knob(path: KeyPath, knob: KnobTable) -> Iterator[StudyProblem]:
+    message = "{value} is missing: every level would write the same"
+    if knob.write:
+        if knob.file or knob.content or knob.reload:
+            what = "a setting has a file or a command that writes it, not both"
+            yield StudyProblem((*path, "write"), what, "Remove write, or file, content and reload.")
+        if not any("{value}" in word for word in knob.write):
+            yield StudyProblem((*path, "write"), message, 'For example write = ["set", "{value}"]')
+        return
+    if not knob.file:
+        what = "file is missing, or write"
+        yield StudyProblem(path, what, "Give file and content, or the command that writes it.")
+        return
+    if why := problem(knob.file):
+        yield StudyProblem((*path, "file"), why)
+    if "{value}" not in knob.content:
+        yield StudyProblem((*path, "content"), message, 'For example content = "depth {value}"')
 
 
 def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:

@@ -308,7 +308,8 @@ def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Rac
     for name, size in sizes.items():
         if size > 1:
             share = workload_confidence(study.decide.confidence, size - 1, family)
-            terms, sd = RaceDesign(size, margin, share), _of(noise, name)
+            terms = RaceDesign(size, margin, share, study.decide.goal)
+            sd = _of(noise, name)
             worse, same = (blocks_to_decide(terms, gap, sd) for gap in (2 * margin, 0.0))
             found.append(RaceExpectation(name, worse, same))
     return tuple(found)

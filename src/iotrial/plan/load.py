@@ -111,7 +111,7 @@ def _misread(text: str) -> str:
 
 def _rows(name: str, table: KnobTable) -> tuple[Tunable, ...]:
     if table.write:
-        return (command.rows(name, read=table.read, write=table.write, field=table.field),)
+        return command.rows(name, read=table.read, write=table.write, field=table.field)
     return configuration.rows(
         name,
         file=table.file,

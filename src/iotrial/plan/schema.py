@@ -232,7 +232,7 @@ class KnobTable(_Table):
         default_factory=list,
         description="In place of a file: command that sets the value; `{value}` is replaced by the"
         " level, and by what `read` printed when the setting is restored.",
-        examples=[["lctl", "set_param", "osc.work-*.max_rpcs_in_flight={value}"]],
+        examples=[["lctl", "set_param", "osc.work-OST0000-osc.max_rpcs_in_flight={value}"]],
     )
     reload: Argv = Field(
         default_factory=list,

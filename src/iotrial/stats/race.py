@@ -292,7 +292,8 @@ class Race:
         these = number[new], error[new], self._common[new]
         settle = self._halves(*these, "one", _sides(self.size))
         show = self._halves(*these, "pairs", 1)
-        self._floor[new] = self._estimate[new] - self._halves(*these, "pairs", 2)
+        if self.goal == "winner":
+            self._floor[new] = self._estimate[new] - self._halves(*these, "pairs", 2)
         for low, high, half in (
             (self._low, self._high, settle),
             (self._shown_low, self._shown_high, show),

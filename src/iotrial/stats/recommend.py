@@ -270,10 +270,10 @@ def _lead(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> 
 
 def _loss(case: RecommendationBasis, finding: Finding) -> float:
     """What a level may cost by its interval, as a fraction of the baseline; 0 where nothing."""
-    if finding.low is None or finding.high is None:
-        return 0.0
     higher = case.study.metrics.higher(finding.metric)
-    return max(0.0, 1 - finding.low if higher is not False else finding.high - 1)
+    if finding.low is None or finding.high is None or higher is None:
+        return 0.0
+    return max(0.0, 1 - finding.low if higher else finding.high - 1)
 
 
 def _risk(case: RecommendationBasis, finding: Finding) -> bool:

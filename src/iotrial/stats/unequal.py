@@ -67,9 +67,8 @@ LEVELS = (0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 3e-4, 1e-4, 2e-5)
 TABLE = Path(__file__).with_suffix(".csv")
 LOOSE = 1.3
 """Of several comparisons looked at again and again fewer cross than of as many independent ones
-would, and their small values are those of few blocks: 1.9 to 3.7 % of studies for 5, whichever of 3
-to 8 treatments is noisier (120 looks).  So many times the level is asked for, which gives 2.5 to
-4.8 %."""
+would, and their small values are those of few blocks.  So many times the level is asked for;
+``./dev bench honesty`` and the tests have what studies then err by."""
 MOST = 0.5
 PAIR = 2
 NOTHING = 1e-15

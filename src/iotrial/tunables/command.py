@@ -3,17 +3,18 @@ parallel file system or of an adapter's firmware.
 
 No table can list them; a study defines its own, and uses it as ``command.NAME``::
 
-    [knobs.stripe]
-    read = ["lctl", "get_param", "-n", "osc.work-*.max_rpcs_in_flight"]
-    write = ["lctl", "set_param", "osc.work-*.max_rpcs_in_flight={value}"]
+    [knobs.rpcs]
+    read = ["lctl", "get_param", "-n", "osc.work-OST0000-osc.max_rpcs_in_flight"]
+    write = ["lctl", "set_param", "osc.work-OST0000-osc.max_rpcs_in_flight={value}"]
 
     [factors.rpcs]
-    tunable = "command.stripe"
+    tunable = "command.rpcs"
     levels = [8, 32]
 
 It is treated like any other: what ``read`` prints is kept before the first change, compared with
 the level before and after each load, and written back with ``write`` at the end, by the guard after
-a kill, and after a reboot.  So ``write`` must take what ``read`` prints.
+a kill, and after a reboot.  So ``write`` must take what ``read`` prints: one value on one line.
+Several, or none, could not be written back, and are refused before anything is changed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Tunable
+from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables.file import UNMARKED
 
 FAMILY = "command"
@@ -29,14 +30,16 @@ TITLE = "settings that a study reads and writes by commands"
 TUNABLES: tuple[Tunable, ...] = ()
 
 
-def rows(name: str, *, read: Sequence[str], write: Sequence[str], field: str = "") -> Tunable:
-    """The row of one ``[knobs.NAME]`` with ``write``, in whose words ``{value}`` is the level."""
+def rows(
+    name: str, *, read: Sequence[str], write: Sequence[str], field: str = ""
+) -> tuple[Tunable]:
+    """The one row of a ``[knobs.NAME]`` with ``write``, in whose words ``{value}`` is the level."""
 
     def put(_device: str, value: str) -> tuple[Change, ...]:
         argv = tuple(word.replace("{value}", value) for word in write)
         return (Change("run", argv=(*UNMARKED, *argv)),)
 
-    return Tunable(
+    row = Tunable(
         name=f"{FAMILY}.{name}",
         path="",
         summary=f"what `{' '.join(read)}` says, set by `{' '.join(write)}`",
@@ -48,6 +51,16 @@ def rows(name: str, *, read: Sequence[str], write: Sequence[str], field: str = "
         read=tuple(word.replace("{", "{{").replace("}", "}}") for word in read),
         pick="field" if field else "text",
         key=field.replace("{", "{{").replace("}", "}}"),
+        domain=(lambda _printed: Domain()) if field else _one_value,
         how=put,
         source="the study",
     )
+    return (row,)
+
+
+def _one_value(printed: bytes) -> Domain:
+    lines = len(printed.strip().splitlines())
+    if lines == 1:
+        return Domain()
+    why = f"`read` prints {lines or 'no'} lines, and only one value can be written back"
+    return Domain(rule=lambda _value: why)
