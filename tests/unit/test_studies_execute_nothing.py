@@ -62,6 +62,7 @@ FIELDS = (
     "evidence",
     "reload",
     "read",
+    "peek",
     "write",
     "verify",
 )
