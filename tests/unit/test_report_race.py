@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from xml.etree import ElementTree as ET
@@ -32,6 +33,20 @@ def judged() -> Judged:
 @pytest.fixture(scope="module")
 def seen(judged: Judged) -> ReportView:
     return view(judged)
+
+
+def test_what_is_not_better_has_a_sign_and_the_legend_says_so() -> None:
+    of = raced({"none": 0.0, "kyber": -0.012, "bfq": -0.014}, gauss(0.02), baseline="none")
+    won = dataclasses.replace(of.study, decide=dataclasses.replace(of.study.decide, goal="winner"))
+    for results, shown in ((of, False), (dataclasses.replace(of, study=won), True)):
+        judged = judge(results)
+        seen = view(judged)
+        (figure,) = race_figures(seen.parts[0], seen.margin, "x")
+        assert ("not better (◆)" in figure.svg) is shown
+        assert ("not better after block" in figure.svg) is shown
+        assert ("not better" in said(seen)) is shown
+        places = {each["verdict"] for each in document(judged)["races"][0]["treatments"]}
+        assert ("not-better" in places) is shown
 
 
 def story(of: ReportView) -> RaceResult:

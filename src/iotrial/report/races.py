@@ -219,10 +219,11 @@ def race_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Fig
     if story is None or not (told := _drawn(story)):
         return ()
     title = f"Decisions: difference from {visible(story.kept)}, block by block"
+    held = ", not better (◆)" if any(racer.place == "not-better" for racer in told) else ""
     caption = (
         "Line: estimate; shade: its interval after each block; grey: equivalence margin"
         f" ±{words.share(margin)}. A panel ends where its treatment was dropped (▼), found the"
-        " same (■), or where the study ended (●). Gaps: treatment resting. The scale is"
+        f" same (■){held}, or where the study ended (●). Gaps: treatment resting. The scale is"
         f" logarithmic beyond the margin{_CLOCK if _long(story) else ''}. {leading(story)}"
     ).strip()
     if len(told) < sum(bool(racer.path) for racer in story.racers):
