@@ -42,7 +42,7 @@ def test_what_is_not_better_has_a_sign_and_the_legend_says_so() -> None:
         judged = judge(results)
         seen = view(judged)
         (figure,) = race_figures(seen.parts[0], seen.margin, "x")
-        assert ("not better (◆)" in figure.svg) is shown
+        assert ("(◆)" in figure.svg) is shown
         assert ("not better after block" in figure.svg) is shown
         assert ("not better" in said(seen)) is shown
         places = {each["verdict"] for each in document(judged)["races"][0]["treatments"]}
