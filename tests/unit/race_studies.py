@@ -10,7 +10,7 @@ from pathlib import Path
 from stats_studies import METRIC, record
 
 from iotrial.model.results import Results
-from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
+from iotrial.model.study import DecisionRule, Design, Factor, Goal, Level, Study
 from iotrial.model.target import Target
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
@@ -21,7 +21,9 @@ FOUR = {"none": 0.0, "mq-deadline": 0.002, "kyber": -0.05, "bfq": -0.4}
 Noise = Callable[[Trial, random.Random], float]
 
 
-def study(labels: Mapping[str, float], *, blocks: int = 60, baseline: str = "") -> Study:
+def study(
+    labels: Mapping[str, float], *, blocks: int = 60, baseline: str = "", goal: Goal = "all"
+) -> Study:
     return Study(
         "Which is best?",
         "race",
@@ -36,7 +38,7 @@ def study(labels: Mapping[str, float], *, blocks: int = 60, baseline: str = "") 
             ),
         ),
         Design("race", blocks=blocks),
-        DecisionRule((("w", METRIC),), margin=0.02),
+        DecisionRule((("w", METRIC),), margin=0.02, goal=goal),
         digest="0123456789ab",
     )
 
@@ -52,9 +54,10 @@ def raced(
     blocks: int = 60,
     baseline: str = "",
     seed: int = 1,
+    goal: Goal = "all",
 ) -> Results:
     """A race to its end; each trial takes one second."""
-    of = study(truth, blocks=blocks, baseline=baseline)
+    of = study(truth, blocks=blocks, baseline=baseline, goal=goal)
     planned: list[Trial] = []
     done: list[TrialRecord] = []
     while more := next_trials(of, planned, done):
