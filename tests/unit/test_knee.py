@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from stats_studies import noisy, results
+from stats_studies import METRIC, noisy, results
 
 from iotrial.stats.blocks import BlockLayout, fit
 from iotrial.stats.levels import PairwiseGains, StageFactor, decide, judged, knee, pairwise, steps
@@ -105,18 +105,18 @@ def test_pairs_have_the_critical_value_of_all_pairs_by_their_own_blocks() -> Non
         return float(judged(found, MARGIN, 0.95).half[at] / found.error[at])
 
     of = results({"x": "abcde"}, ["reads"], 6, noisy(0.03, 2))
-    whole = pairwise(of, "reads", "x")
+    whole = pairwise(of, "reads", METRIC, "x")
     tukey = 4.232 / math.sqrt(2)  # studentized range, 5 means, 20 degrees of freedom
     assert tukey < value(whole, (1, 0)) < 1.25 * tukey
     assert value(whole, (1, 0)) == pytest.approx(float(critical("pairs", 5, np.array(5.0), 0.05)))
     lost = replace(of, records=tuple(r for r in of.records if r.trial.number not in {1, 11, 21}))
-    some = pairwise(lost, "reads", "x")
+    some = pairwise(lost, "reads", METRIC, "x")
     assert some.df[1, 0] < 3 < some.df[2, 1]
     assert value(some, (1, 0)) > value(whole, (1, 0))
     apart = tuple(
         r for r in of.records if (r.trial.treatment[0][1] in "ab") == (r.trial.block % 2 > 0)
     )
-    two = pairwise(replace(of, records=apart), "reads", "x")  # a and b never met c, d and e
+    two = pairwise(replace(of, records=apart), "reads", METRIC, "x")  # a and b never met c, d and e
     assert math.isnan(two.error[2, 0])
     assert two.df[2, 0] == 0
     assert two.df[1, 0] == pytest.approx(2)
@@ -132,7 +132,8 @@ def test_without_an_estimate_of_noise_nothing_is_said() -> None:
 
 def test_pairs_of_a_study_are_its_main_effects_and_lower_latency_is_better() -> None:
     effects = {("reads", "a"): 1.0, ("reads", "b"): 1.1, ("reads", "c"): 1.21}
-    found = pairwise(results({"x": "abc"}, ["reads"], 4, noisy(0.0, 1, effects)), "reads", "x")
+    of = results({"x": "abc"}, ["reads"], 4, noisy(0.0, 1, effects))
+    found = pairwise(of, "reads", METRIC, "x")
     assert found.labels == ("a", "b", "c")
     assert found.gain[2, 0] == pytest.approx(2 * math.log(1.1))
     assert found.gain[0, 2] == pytest.approx(-2 * math.log(1.1))

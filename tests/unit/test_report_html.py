@@ -207,7 +207,9 @@ def hostile(name: str) -> tuple[Results, Comparison]:
     results = Results(
         RESULTS.folder, study, (), tuple(records()), facts, {}, (Doubt(name, name, name),)
     )
-    return results, Comparison(name, (finding, other), name, name, ((name, 0.01),))
+    second = dataclasses.replace(finding, primary=False, secondary=True, metric=name)
+    told = Comparison(name, (finding, other), name, name, ((name, 0.01),), secondary=(second,))
+    return results, told
 
 
 @pytest.mark.parametrize("name", HOSTILE)

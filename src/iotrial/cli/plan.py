@@ -159,10 +159,13 @@ def _spreads(results: Results) -> dict[str, float]:
     if results.study.aa:
         from iotrial.stats.noise import floors
 
-        return {floor.workload: floor.within.sd for floor in floors(results)}
+        known: dict[str, float] = {}
+        for floor in floors(results):
+            known[floor.workload] = max(floor.within.sd, known.get(floor.workload, 0.0))
+        return known
     from iotrial.stats.judge import judge
 
-    known: dict[str, float] = {}
+    known = {}
     for finding in judge(results).findings:
         if finding.noise is not None:
             known[finding.workload] = max(finding.noise, known.get(finding.workload, 0.0))

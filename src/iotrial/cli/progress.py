@@ -49,7 +49,7 @@ class ProgressDisplay:
 
     def __init__(self, output: Output, study: Study) -> None:
         self._output = output
-        self._primary = dict(study.decide.primary)
+        self._primary = study.decide.leading
         self._metrics = study.metrics
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.workloads), default=0)

@@ -40,8 +40,7 @@ def _of_results(doubts: Callable[[Results], Iterable[Doubt]]) -> Doubts:
 
 
 def _interactions(results: Results, comparison: Comparison) -> Iterable[Doubt]:
-    margin = results.study.decide.margin
-    return interaction_doubts(comparison.interactions, comparison.simple, margin)
+    return interaction_doubts(comparison.interactions, comparison.simple, results.study.decide)
 
 
 def _arms(results: Results, comparison: Comparison) -> Iterable[Doubt]:

@@ -123,7 +123,8 @@ class VerdictRow:
 class WorkloadFindings:
     """One workload, or one metric of several that answer for it: its primary findings and
     guardrails.  ``stage`` is the number of the stage that it is of, 0 where there are none.
-    ``others`` are findings on metrics that nobody asked about: imported results have many.
+    ``secondary`` are those of the second family, ``others`` findings on metrics that nobody asked
+    about: imported results have many.
     ``interactions``, ``simple`` effects and ``shares`` are of the primary metric, where several
     factors are varied; ``means`` of the primary metric with the interval of each, by treatment
     (empty: of recorded runs, between folders); ``tradeoffs`` what it costs in latency and CPU;
@@ -138,6 +139,7 @@ class WorkloadFindings:
     guardrails: tuple[VerdictRow, ...]
     resolvable: float | None
     stage: int = 0
+    secondary: tuple[VerdictRow, ...] = ()
     others: tuple[VerdictRow, ...] = ()
     interactions: tuple[Interaction, ...] = ()
     simple: tuple[SimpleEffect, ...] = ()
@@ -152,7 +154,7 @@ class WorkloadFindings:
 def responses(results: Results, comparison: Comparison) -> dict[str, str]:
     """The metric that answers for each workload: the study's, else the findings'."""
     found = {f.workload: f.metric for f in reversed(comparison.findings) if f.primary}
-    return found | dict(results.study.decide.primary)
+    return found | results.study.decide.leading
 
 
 def parts(
@@ -184,6 +186,8 @@ def _parts(
         for name in shown:
             own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
             beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
+            if name == shown[-1]:
+                beside += [f for f in comparison.secondary if f.workload == workload.name]
             part = _part(results, workload, name, (own, beside))
             if of_load := records.get(workload.name):
                 part = replace(part, means=tuple(extents(results, of_load, name).items()))
@@ -195,16 +199,17 @@ def _of_factors(
     part: WorkloadFindings, comparison: Comparison, costs: tuple[Tradeoff, ...]
 ) -> WorkloadFindings:
     """The same with what concerns several factors, or several metrics."""
-    workload = part.workload
+    own = part.workload, part.metric.name
+    told = dict(comparison.resolvable)
     return replace(
         part,
-        resolvable=dict(comparison.resolvable).get(workload),
-        interactions=tuple(each for each in comparison.interactions if each.workload == workload),
-        simple=tuple(each for each in comparison.simple if each.workload == workload),
-        shares=tuple(each for each in comparison.shares if each.workload == workload),
-        tradeoffs=tuple(each for each in costs if each.workload == workload),
-        race=next((each for each in comparison.races if each.workload == workload), None),
-        knees=tuple(each for each in comparison.knees if each.workload == workload),
+        resolvable=told.get(" ".join(own), told.get(part.workload)),
+        interactions=tuple(e for e in comparison.interactions if (e.workload, e.metric) == own),
+        simple=tuple(each for each in comparison.simple if (each.workload, each.metric) == own),
+        shares=tuple(each for each in comparison.shares if (each.workload, each.metric) == own),
+        tradeoffs=tuple(each for each in costs if (each.workload, each.gain) == own),
+        race=next((each for each in comparison.races if each.workload == part.workload), None),
+        knees=tuple(each for each in comparison.knees if (each.workload, each.metric) == own),
     )
 
 
@@ -223,14 +228,16 @@ def _part(
 ) -> WorkloadFindings:
     own, beside = findings
     asked = dict(results.study.decide.guardrails)
+    rest = [each for each in beside if not each.secondary]
     return WorkloadFindings(
         workload=workload.name,
         load=workload,
         metric=metric_named(response, results.study.metrics),
         findings=_rows(results, own),
-        guardrails=_rows(results, [each for each in beside if each.metric in asked]),
+        guardrails=_rows(results, [each for each in rest if each.metric in asked]),
         resolvable=None,
-        others=_rows(results, [each for each in beside if each.metric not in asked]),
+        secondary=_rows(results, [each for each in beside if each.secondary]),
+        others=_rows(results, [each for each in rest if each.metric not in asked]),
         scaling=steps(results, own),
     )
 

@@ -33,13 +33,15 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
             number = course.stage.number
             doubts += [replace(d, what=f"stage {number}: {d.what}") for d in judged.doubts]
             findings = tuple(replace(f, stage=number) for f in comparison.findings)
-            comparison = replace(comparison, findings=findings)
+            secondary = tuple(replace(f, stage=number) for f in comparison.secondary)
+            comparison = replace(comparison, findings=findings, secondary=secondary)
         found.append(StageResult(course.stage, own, comparison, course.kept, course.decided))
     chosen = choices(results.study, gone)
     return (
         Comparison(
             question=results.study.question,
             findings=tuple(f for each in found for f in each.comparison.findings),
+            secondary=tuple(f for each in found for f in each.comparison.secondary),
             recommendation=" ".join(_answer(results.study, found, chosen)),
             method=" ".join(_methods(results.study, found)),
             stages=tuple(found),
@@ -124,8 +126,8 @@ def confirmed(study: Study, each: StageResult) -> str:
     broken = any(f.verdict == "worse" for f in each.comparison.findings if not f.primary)
     broken = broken or "guardrail: new" in each.comparison.recommendation  # a race's words
     told = ", ".join(
-        f"{f.workload} {_WORDS[f.verdict]} ({format_change(f.ratio)}, "
-        f"{format_change(f.low or 1)} … {format_change(f.high or 1)})"
+        f"{study.decide.named(f.workload, f.metric)} {_WORDS[f.verdict]}"
+        f" ({format_change(f.ratio)}, {format_change(f.low or 1)} … {format_change(f.high or 1)})"
         for f in own
     )
     if "worse" in verdicts or broken:

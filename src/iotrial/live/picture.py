@@ -357,7 +357,7 @@ class LiveDocument:
         }
 
     def _ended(self, record: TrialRecord) -> dict[str, Any]:
-        name = dict(self._study.decide.primary).get(record.trial.workload, "")
+        name = self._study.decide.leading.get(record.trial.workload, "")
         value = record.value(name)
         why = [record.error, *(doubt.what for doubt in record.doubts if doubt.invalid)]
         return {

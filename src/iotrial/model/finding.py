@@ -103,6 +103,7 @@ class Finding:
     truth lies, where one of the two values is censored; where both are, the ratio is nan.
     ``stage`` is that of a staged study, from 1 (0: none).  ``needs`` is what would tell it, where
     the verdict is cannot-tell (None: it is told, or no noise was measured to say it from).
+    ``secondary``: it is of the second family, and neither primary nor a guardrail's.
     """
 
     workload: str
@@ -121,6 +122,7 @@ class Finding:
     bound: Literal["", "high", "low"] = ""
     stage: int = 0
     needs: RequiredBlocks | None = None
+    secondary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +172,7 @@ class VarianceShare:
     effect (``blocks``, ``higher``, ``whole plots``, ``residual``).  ``squares`` with ``df`` is its
     sum of squares; ``plain`` its share of the total (eta²), ``share`` that corrected for what
     noise alone explains (omega²), between ``low`` and ``high`` (None for what is no effect).
+    ``metric`` is whose variation it is.
     """
 
     workload: str
@@ -180,6 +183,7 @@ class VarianceShare:
     share: float
     low: float | None = None
     high: float | None = None
+    metric: str = ""
 
     @property
     def effect(self) -> bool:
@@ -333,7 +337,10 @@ class Comparison:
 
     ``recommendation`` answers the question in words.  ``method`` says how the intervals were
     made (design, n, confidence, family), so that no number stands without its terms.
-    ``resolvable`` maps a workload to the smallest relative difference the data could have told.
+    ``secondary`` findings are another family, on metrics that the question did not name; nothing
+    is decided by them, so they are in no recommendation.  ``resolvable`` maps a workload (with its
+    metric, where it has several primary ones) to the smallest relative difference the data could
+    have told.
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
     ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
     where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
@@ -357,6 +364,7 @@ class Comparison:
     ceiling: Ceiling | None = None
     grids: tuple[Grid, ...] = ()
     differences: tuple[Difference, ...] | None = None
+    secondary: tuple[Finding, ...] = ()
 
 
 DifferenceKind = Literal["kernel", "machine", "tool", "settings", "study"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from iotrial.model.listen import ListenAddress
@@ -203,11 +203,12 @@ class Design:
 
 @dataclass(frozen=True, slots=True)
 class DecisionRule:
-    """When a difference counts.  ``primary`` maps a workload to its metric; ``margin`` is the
-    smallest difference that matters, as a fraction; ``guardrails`` map a metric to the largest
-    tolerated relative change (0.1: +10 %, −0.05: −5 %); ``limits`` a metric to what it must not
-    exceed, in its base unit.  ``goal`` is what ends a race: all treatments are told from the kept
-    one, or none is more than the margin better."""
+    """When a difference counts.  ``primary`` holds (workload, metric) pairs, perhaps several of a
+    workload: all comparisons of theirs are one family; ``secondary`` pairs are another, with an
+    error of its own.  ``margin`` is the smallest difference that matters, as a fraction;
+    ``guardrails`` map a metric to the largest tolerated relative change (0.1: +10 %, −0.05: −5 %);
+    ``limits`` a metric to what it must not exceed, in its base unit.  ``goal`` is what ends a race:
+    all treatments are told from the kept one, or none is more than the margin better."""
 
     primary: tuple[tuple[str, str], ...]
     margin: float = 0.02
@@ -215,6 +216,28 @@ class DecisionRule:
     guardrails: tuple[tuple[str, float], ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
     goal: Goal = "all"
+    secondary: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def leading(self) -> dict[str, str]:
+        """Workload → the first of its primary metrics."""
+        found: dict[str, str] = {}
+        for workload, metric in self.primary:
+            found.setdefault(workload, metric)
+        return found
+
+    def named(self, workload: str, metric: str) -> str:
+        """How words call this response: by its workload, where that has one primary metric."""
+        several = sum(name == workload for name, _ in self.primary) > 1
+        return f"{workload} {metric}" if several else workload
+
+    def of(self, workloads: Collection[str]) -> DecisionRule:
+        """The same for these workloads alone."""
+        primary, secondary = (
+            tuple(pair for pair in pairs if pair[0] in workloads)
+            for pairs in (self.primary, self.secondary)
+        )
+        return replace(self, primary=primary, secondary=secondary)
 
 
 @dataclass(frozen=True, slots=True)

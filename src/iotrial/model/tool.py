@@ -169,6 +169,15 @@ class SupportsMetrics(Protocol):
     (``bw``), or a whole metric (``create.rate``)."""
 
 
+@runtime_checkable
+class SupportsFamily(Protocol):
+    """A tool whose results are a table of several operations, all of which people read."""
+
+    def family(self, workload: Workload) -> Sequence[str]:
+        """The metrics that this load gives and that are judged though no study names them."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class RateSeries:
     """A rate over time within one trial: ``values`` in base units, one every ``step`` seconds.

@@ -357,10 +357,13 @@ def _design(spec: StudyFile) -> Iterator[StudyProblem]:
 
 
 def _decide(spec: StudyFile) -> Iterator[StudyProblem]:
-    if isinstance(spec.decide.primary, dict):
-        for name in spec.decide.primary:
+    for key, given in (("primary", spec.decide.primary), ("secondary", spec.decide.secondary)):
+        for name in given if isinstance(given, dict) else ():
             if name not in spec.workloads:
-                yield _unknown(("decide", "primary", name), name, list(spec.workloads), "workloads")
+                yield _unknown(("decide", key, name), name, list(spec.workloads), "workloads")
+    if spec.decide.secondary and spec.design.kind == "saturate":
+        message = "a search for the highest value has no second family"
+        yield StudyProblem(("decide", "secondary"), message, "Remove it.")
 
 
 def _making(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:

@@ -278,6 +278,10 @@ def unfit(
     """Why a study cannot be a race: the key, the reason, the remedy; None where it can."""
     if all(len(factor.levels) == 1 for factor in factors):
         return ("design", "kind"), "a race needs two treatments", "Add a factor with two levels."
+    if several := next((w for w, m in rule.primary if rule.named(w, m) != w), ""):
+        what = f"a race drops treatments by one primary metric; {several} has several"
+        how = 'Keep one as primary and name the others as secondary, or use kind = "full".'
+        return ("decide", "primary"), what, how
     for factor in factors:
         if factor.hard:
             what = "a race changes settings in every block, but this factor is hard to change"

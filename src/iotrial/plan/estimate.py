@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -227,14 +228,16 @@ def assumed_aim(target: Target) -> ToolTarget:
 
 
 def comparisons(study: Study) -> int:
-    """How many primary comparisons the study makes: for each workload, every level of every
-    factor that its cells let be compared with the baseline.  The intervals are made for all of
-    them at once."""
+    """How many primary comparisons the study makes: for each primary metric of each workload,
+    every level of every factor that its cells let be compared with the baseline.  The intervals
+    are made for all of them at once."""
     from iotrial.stats.effects import comparisons as compared  # noqa: PLC0415  NumPy is slow
 
     base = {f.name: f.baseline or f.levels[0].label for f in study.factors}
+    times = Counter(workload for workload, _ in study.decide.primary)
     return sum(
-        len(compared(study, cells(study, workload.name), base)) for workload in study.workloads
+        len(compared(study, cells(study, workload.name), base)) * times[workload.name]
+        for workload in study.workloads
     )
 
 

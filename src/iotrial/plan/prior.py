@@ -65,7 +65,7 @@ def _ranked(study: Study, results: Results) -> tuple[tuple[str, tuple[Treatment,
     """By workload, the study's own treatments, best first; those that are not known left out."""
     found = []
     for workload in study.workloads:
-        metric = dict(study.decide.primary).get(workload.name, "")
+        metric = study.decide.leading.get(workload.name, "")
         means = _means(results, workload.name, metric)
         names = {name for treatment in means for name, _ in treatment}
         shared = names & {factor.name for factor in study.factors}

@@ -45,7 +45,7 @@ class _FactorTable(_Table):
 
 
 class _DecideTable(_Table):
-    primary: str | dict[str, str] = Field(default_factory=dict)
+    primary: str | list[str] | dict[str, str | list[str]] = Field(default_factory=dict)
     margin: float = Field(0.02, gt=0, lt=1)
     confidence: float = Field(0.95, ge=0.5, lt=1)
 
@@ -82,11 +82,13 @@ def text(
         lines += [f"levels = [{', '.join(map(_quoted, labels))}]"]
         lines += [f"baseline = {_quoted(baselines[name])}"] if name in baselines else []
     lines += ["", "[decide]"]
-    chosen = dict(decide.primary)
+    chosen: dict[str, list[str]] = {}
+    for name, metric in decide.primary:
+        chosen.setdefault(name, []).append(metric)
     if set(chosen) == {""}:
-        lines.append(f"primary = {_quoted(chosen[''])}")
+        lines.append(f"primary = {_one_or_more(chosen[''])}")
     elif chosen:
-        pairs = ", ".join(f"{_quoted(name)} = {_quoted(each)}" for name, each in chosen.items())
+        pairs = ", ".join(f"{_quoted(name)} = {_one_or_more(own)}" for name, own in chosen.items())
         lines.append(f"primary = {{ {pairs} }}")
     lines += [f"margin = {decide.margin!r}", f"confidence = {decide.confidence!r}", ""]
     return "\n".join(lines)
@@ -110,7 +112,12 @@ def parse(content: str, file: str) -> Study:
             raise StudyError(message, file=file, key=f"factors.{name}.baseline")
     decide = found.decide
     chosen = decide.primary
-    primary = {"": chosen} if isinstance(chosen, str) else chosen
+    named = chosen if isinstance(chosen, dict) else {"": chosen}
+    primary = tuple(
+        (workload, metric)
+        for workload, names in named.items()
+        for metric in dict.fromkeys([names] if isinstance(names, str) else names)
+    )
     return Study(
         question=found.question,
         name=found.question,
@@ -124,7 +131,7 @@ def parse(content: str, file: str) -> Study:
             for name, table in found.factors.items()
         ),
         design=Design("recorded", blocks=1),
-        decide=DecisionRule(tuple(primary.items()), decide.margin, decide.confidence),
+        decide=DecisionRule(primary, decide.margin, decide.confidence),
         text=content,
         digest=digest(content),
     )
@@ -153,6 +160,10 @@ def check_primary(
             more = ", …" if len(known) > _SHOWN else ""
             advice = f"{nearest(name, known)}Known: {', '.join(known[:_SHOWN])}{more}"
             raise StudyError(message, file=where.file, key=key, advice=advice)
+
+
+def _one_or_more(values: Sequence[str]) -> str:
+    return _quoted(values[0]) if len(values) == 1 else f"[{', '.join(map(_quoted, values))}]"
 
 
 def _quoted(value: str) -> str:

@@ -89,9 +89,13 @@ def unsearchable(study: Study) -> Iterator[StudyProblem]:
             yield StudyProblem(("factors", factor.name, "hard"), message, "Remove it.")
     if not any(len(factor.levels) > 1 or not factor.levels for factor in study.factors):
         yield StudyProblem(("factors",), "no factor is varied", "Add a factor with two levels.")
-    metrics = dict(study.decide.primary)
+    metrics = study.decide.leading
     one, other = (metrics.get(name, "") for name in workloads(study))
-    if one != other or study.metrics.higher(one) is not True:
+    if (
+        len(study.decide.primary) > len(metrics)
+        or one != other
+        or study.metrics.higher(one) is not True
+    ):
         message = "a search needs one primary metric for which more is better"
         yield StudyProblem(("decide", "primary"), message, 'For example primary = "read.iops"')
     if len(study.decide.limits) > 1:
@@ -141,7 +145,7 @@ def searched(
     from iotrial.stats.ceiling import MeasuredCell  # noqa: PLC0415  SciPy is slow to import
 
     name, _ = workloads(study)
-    metric = dict(study.decide.primary)[name]
+    metric = study.decide.leading[name]
     limit = next((each for each, _ in study.decide.limits), "")
     place = {cell: number for number, cell in enumerate(cells)}
     found: dict[int, MeasuredCell] = {}

@@ -678,10 +678,18 @@ class DesignTable(_Table):
 class DecideTable(_Table):
     """When a difference counts."""
 
-    primary: str | dict[str, str] = Field(
+    primary: str | list[str] | dict[str, str | list[str]] = Field(
         default_factory=dict,
-        description="Primary metric: one for all workloads, or one per workload.",
-        examples=["read.iops", {"randread": "read.iops"}],
+        description="Primary metrics: one or several for all workloads, or per workload. All"
+        " comparisons of theirs are one family.",
+        examples=["read.iops", ["read.iops", "read.clat.p99"], {"randread": "read.iops"}],
+    )
+    secondary: list[str] | dict[str, str | list[str]] | None = Field(
+        None,
+        description="Metrics of a second family of comparisons, with an error of its own; nothing"
+        " is decided by them. Default: the other operations of IOzone and the other columns of"
+        " bonnie++.",
+        examples=[["write.iops", "read.clat.p99"], {"mixed": ["write.iops"]}, []],
     )
     margin: Share = Field(
         0.02,

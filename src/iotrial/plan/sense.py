@@ -7,7 +7,7 @@ Runs on the nouns, with the tools' own knowledge; still without a machine.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
@@ -17,6 +17,7 @@ from iotrial.model.target import Target
 from iotrial.model.tool import (
     LoadAccess,
     SupportsCaching,
+    SupportsFamily,
     SupportsLayout,
     SupportsMetrics,
     SupportsPathCheck,
@@ -132,22 +133,33 @@ def decide(
     """The rule by which the study decides, and what is wrong with it.
 
     A workload without a declared metric is decided by the first of its own, else by ``read.iops``
-    if it always reads, else by ``write.iops``.
+    if it always reads, else by ``write.iops``.  The second family is what the study says, else what
+    the tool's results are usually read for.
     """
     known = metrics_of(workloads)
     primary: list[tuple[str, str]] = []
+    secondary: list[tuple[str, str]] = []
     problems: list[StudyProblem] = []
     for workload in workloads:
-        touched = reaches(workload, factors)
-        given = table.primary
-        declared = given if isinstance(given, str) else given.get(workload.name, "")
+        touched, driver = reaches(workload, factors), tool(workload.tool)
+        declared, path = _declared(("decide", "primary"), table.primary, workload.name)
         own = workload.metrics[0].name if workload.metrics else ""
-        name = declared or own or _default_metric(touched, tool(workload.tool))
-        path: KeyPath = ("decide", "primary")
-        path = path if isinstance(given, str) or not declared else (*path, workload.name)
-        problems += _metric(path, name, known, primary=True)
-        problems += _made(path, name, workload.name, touched)
-        primary.append((workload.name, name))
+        names = declared or (own or _default_metric(touched, driver),)
+        for name in names:
+            problems += _metric(path, name, known, primary=True)
+            problems += _made(path, name, workload.name, touched)
+        primary += [(workload.name, name) for name in names]
+        if table.secondary is None:
+            more: Sequence[str] = ()
+            if isinstance(driver, SupportsFamily):
+                more = _in_all([driver.family(each) for _, each in variants(workload, factors)])
+        else:
+            more, path = _declared(("decide", "secondary"), table.secondary, workload.name)
+            for name in more:
+                problems += _metric(path, name, known, primary=True)
+                problems += _made(path, name, workload.name, touched)
+        apart = {*names, *table.guardrails}
+        secondary += [(workload.name, name) for name in more if name not in apart]
     for name in table.guardrails:
         problems += _metric(("decide", "guardrails", name), name, known, primary=False)
     for name in table.limits:
@@ -164,8 +176,26 @@ def decide(
         tuple(table.guardrails.items()),
         tuple(table.limits.items()),
         table.goal,
+        tuple(secondary),
     )
     return rule, list(dict.fromkeys(problems))
+
+
+def _declared(
+    path: KeyPath, given: str | list[str] | Mapping[str, str | list[str]], workload: str
+) -> tuple[tuple[str, ...], KeyPath]:
+    """The metrics that a key of [decide] names for a workload, each once, and where."""
+    if isinstance(given, Mapping):
+        path = (*path, workload) if workload in given else path
+        given = given.get(workload, [])
+    names = [given] if isinstance(given, str) else given
+    return tuple(dict.fromkeys(names)), path
+
+
+def _in_all(several: Sequence[Sequence[str]]) -> list[str]:
+    """The metrics that every variant of a load gives."""
+    first, *others = several
+    return [name for name in first if all(name in each for each in others)]
 
 
 def _default_metric(touched: Sequence[LoadAccess], driver: Tool) -> str:
@@ -224,8 +254,9 @@ def unmeasured(study: Study) -> Iterator[StudyProblem]:
     """Metrics that would have no value in any trial: no load does the operation, or its tool does
     not give it.  Only of a study that is yet to run: results are there whatever it asked for."""
     loads = {load.name: load for load in study.workloads}
-    for name, metric_name in study.decide.primary:
-        yield from _given(("decide", "primary"), metric_name, [loads[name]])
+    for key, pairs in (("primary", study.decide.primary), ("secondary", study.decide.secondary)):
+        for name, metric_name in pairs:
+            yield from _given(("decide", key), metric_name, [loads[name]])
     for key, given in (("guardrails", study.decide.guardrails), ("limits", study.decide.limits)):
         for metric_name, _ in given:
             path: KeyPath = ("decide", key, metric_name)

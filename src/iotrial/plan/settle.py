@@ -22,6 +22,7 @@ from iotrial.stats.levels import (
     pairwise,
 )
 from iotrial.stats.race import WorkloadRace, raced
+from iotrial.stats.responses import asked
 
 
 def settle(course: StageProgress) -> tuple[StageDecision, ...]:
@@ -116,12 +117,13 @@ def _screened(course: StageProgress, several: list[Factor]) -> list[StageDecisio
 
 def _decided(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     study, results = course.study, course.results
-    loads = [w.name for w in study.workloads if w.name in dict(study.decide.primary)]
     pairs: dict[tuple[str, str], PairwiseGains] = {
-        (name, factor.name): pairwise(results, name, factor.name)
-        for name in loads
+        (study.decide.named(load, metric), factor.name): pairwise(
+            results, load, metric, factor.name
+        )
+        for load, metric in asked(study)
         for factor in several
-        if applies(factor, name)
+        if applies(factor, load)
     }
     family = max(1, sum(each.count for each in pairs.values()))
     broken = _broken(course)

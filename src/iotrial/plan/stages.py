@@ -50,7 +50,6 @@ def substudy(study: Study, stage: Stage, so_far: CarriedLevels) -> Study:
     names = stage.workloads or tuple(workload.name for workload in study.workloads)
     names = () if stage.here == () else names
     share = study.decide.confidence ** (1 / len(study.stages))
-    primary = tuple(pair for pair in study.decide.primary if pair[0] in names)
     factors = tuple(_at(factor, stage, so_far) for factor in study.factors)
     part = replace(
         study,
@@ -60,7 +59,7 @@ def substudy(study: Study, stage: Stage, so_far: CarriedLevels) -> Study:
         ),
         factors=factors,
         design=_design(study, stage, factors),
-        decide=replace(study.decide, primary=primary, confidence=share),
+        decide=replace(study.decide.of(names), confidence=share),
         digest=f"{study.digest}.{stage.number}",
         stages=(),
     )
@@ -148,14 +147,13 @@ def _confirming(study: Study, stage: Stage, so_far: CarriedLevels, part: Study) 
     factor = Factor(
         SETTINGS, "target" if moved else "group", tuple(map(Level, labels)), baseline=CURRENT
     )
-    primary = tuple(p for p in part.decide.primary if p[0] in {w.name for w in differing})
     return replace(
         part,
         workloads=tuple(differing),
         factors=(factor,),
         exclude=(),
         design=replace(part.design, kind="race" if part.design.kind == "race" else "full"),
-        decide=replace(part.decide, primary=primary),
+        decide=part.decide.of({workload.name for workload in differing}),
     )
 
 

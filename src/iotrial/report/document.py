@@ -14,6 +14,7 @@ from iotrial.judgement.parts import VerdictRow, WorkloadFindings
 from iotrial.model.finding import RequiredBlocks
 from iotrial.model.measurement import Metrics
 from iotrial.model.results import LatencyDistribution
+from iotrial.model.study import DecisionRule
 from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.report import (
     ceiling,
@@ -69,12 +70,12 @@ def document(judged: Judged) -> dict[str, Any]:
         "margin": decide.margin,
         "confidence": decide.confidence,
         "resolvable": {
-            part.workload: part.resolvable for part in parts if part.resolvable is not None
+            _asked(part, decide): part.resolvable for part in parts if part.resolvable is not None
         },
         "findings": [
             _finding(row, results.study.metrics)
             for part in parts
-            for row in (*part.findings, *part.guardrails, *part.others)
+            for row in (*part.findings, *part.guardrails, *part.secondary, *part.others)
         ],
         **{
             name: [row for part in parts for row in effects.as_data(part)[name]]
@@ -102,6 +103,12 @@ def document(judged: Judged) -> dict[str, Any]:
     }
 
 
+def _asked(part: WorkloadFindings, decide: DecisionRule) -> str:
+    """The workload; with its metric, where it has several primary ones."""
+    alone = decide.named(part.load.name, part.metric.name) == part.load.name
+    return part.workload if alone else f"{part.workload} {part.metric.name}"
+
+
 def _scaling(parts: Sequence[WorkloadFindings]) -> list[dict[str, Any]]:
     return [row for part in parts for row in scales.as_data(part.scaling)]
 
@@ -120,6 +127,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
         "verdict": finding.verdict,
         "n": finding.n,
         "primary": finding.primary,
+        "secondary": finding.secondary,
         "noise": finding.noise,
         "bound": finding.bound,
         "needs": _needs(finding.needs),
@@ -133,7 +141,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
 
 COLUMNS = (
     "workload", "stage", "metric", "factor", "level", "baseline", "ratio", "low", "high", "verdict",
-    "n", "primary", "noise", "bound", "efficiency", "unit", "value", "baseline_value",
+    "n", "primary", "secondary", "noise", "bound", "efficiency", "unit", "value", "baseline_value",
 )  # fmt: skip
 """Of :func:`findings_csv`: keys of a finding in the document."""
 

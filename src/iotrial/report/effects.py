@@ -166,6 +166,7 @@ def as_data(part: WorkloadFindings) -> dict[str, Any]:
         "shares": [
             {
                 "workload": part.workload,
+                "metric": each.metric,
                 "source": list(each.source),
                 "df": each.df,
                 "squares": each.squares,

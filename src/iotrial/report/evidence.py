@@ -157,16 +157,22 @@ def tools(results: Results) -> tuple[str, ...]:
     named = itertools.chain.from_iterable(
         _mapping(facts.get("programs")).items() for facts in results.facts.values()
     )
-    lines = {
-        visible(str(version) if name in str(version) else f"{name} {version}")
-        for name, version in named
-        if version
-    }
+    lines = {_versioned(name, str(version)) for name, version in named if version}
     added = itertools.chain.from_iterable(
         _mapping(facts.get("plugins")).items() for facts in results.facts.values()
     )
     lines |= {visible(f"plugin {name} ({origin})") for name, origin in added}
     return tuple(sorted(lines))
+
+
+_COMPLAINT = re.compile(r"(invalid|unrecognized|unsupported|unknown) option", re.IGNORECASE)
+
+
+def _versioned(name: str, version: str) -> str:
+    """``fio-3.39``; the name alone of a program that has no ``--version`` and said so."""
+    if _COMPLAINT.search(version):
+        return visible(name)
+    return visible(version if name in version else f"{name} {version}")
 
 
 def settings(results: Results) -> ObservedSettings:

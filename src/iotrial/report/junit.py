@@ -78,7 +78,7 @@ def _findings(view: ReportView, failing: Collection[Verdict]) -> Iterator[ET.Ele
     for part in view.parts:
         yield from (_finding(view, part, row, failing) for row in part.findings)
         yield from (_guardrail(view, row) for row in part.guardrails)
-        yield from (_finding(view, part, row, ()) for row in part.others)
+        yield from (_finding(view, part, row, ()) for row in (*part.secondary, *part.others))
 
 
 def _finding(

@@ -161,6 +161,7 @@ def _part(
     yield from races.blocks(part)
     yield from effects.blocks(part)
     yield from verdicts.guardrails(part, view)
+    yield from verdicts.second_family(part, view)
     yield from verdicts.knees_of(part, view)
 
 

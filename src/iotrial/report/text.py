@@ -32,7 +32,7 @@ from iotrial.report import (
 )
 from iotrial.report.evidence import DoubtGroup
 from iotrial.report.layout import TextLine, TextTable, paragraphs
-from iotrial.report.verdicts import averaged
+from iotrial.report.verdicts import SECOND, averaged
 from iotrial.report.view import ReportView, WorkloadView
 from iotrial.report.words import IntervalScale, ruler, scale, strip
 
@@ -120,6 +120,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
             yield from map(Text, knees.lines(part, view.margin))
             yield from _of_factors(part)
             yield from _race(part)
+            yield from _second_family(part, view)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"other metrics: {words.some(list(names), _NAMED)}", style="dim")
@@ -330,6 +331,23 @@ def _of_borne(view: ReportView) -> Iterator[RenderableType]:
 def _guardrails(part: WorkloadView) -> Iterator[RenderableType]:
     for row in part.guardrails:
         yield Text(_guardrail(row))
+
+
+def _second_family(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:
+    if not part.secondary:
+        return
+    yield Text(SECOND)
+    rows = [
+        (
+            row.finding.metric,
+            view.level(row),
+            words.numbers(row.finding),
+            words.VERDICTS[row.finding.verdict],
+            str(row.finding.n),
+        )
+        for row in part.secondary
+    ]
+    yield _ruled(("metric", "level", "change in % (interval)", "verdict", "n"), rows)
 
 
 def _guardrail(row: VerdictRow) -> str:

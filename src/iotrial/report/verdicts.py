@@ -135,6 +135,30 @@ def _held(row: VerdictRow) -> tuple[str, str]:
     return words.guard(row.finding, row.tolerated), words.needs(row.finding)
 
 
+SECOND = "The second family: other metrics of this load"
+"""What heads it, in every shape."""
+
+
+def second_family(part: WorkloadView, view: ReportView) -> Iterator[Block]:
+    """What the question does not name, metric by metric."""
+    if not part.secondary:
+        return
+    found = [row.finding for row in part.secondary]
+    on = scale(found, view.margin, STRIP), scale(found, view.margin, _CELLS)
+    rows: list[Row | RowGroup] = []
+    for title in dict.fromkeys(row.metric.title for row in part.secondary):
+        own = [row for row in part.secondary if row.metric.title == title]
+        said = ", ".join(filter(None, (title, words.direction(own[0].metric.higher))))
+        rows += [RowGroup((said, "")), *(_row(row, view, on) for row in own)]
+    drawn = Picture(strip_scale(on[0]), words.ruler(on[1]).replace(" ", "·"))
+    head = tuple(
+        Column(name, look, drawn if look == "strip" else None)
+        for name, look in zip((*_HEAD, view.terms.counted), _LOOKS, strict=True)
+    )
+    yield Heading(SECOND, 3)
+    yield Table(head, tuple(rows), f"Second family of {part.workload}", look="stacked")
+
+
 def knees_of(part: WorkloadView, view: ReportView) -> Iterator[Block]:
     """Where more of an ordered factor gives no more; a page draws it."""
     for line in knees.lines(part, view.margin):

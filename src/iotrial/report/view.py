@@ -122,7 +122,9 @@ class ReportView:
     def findings(self) -> tuple[Finding, ...]:
         """All findings, the primary ones of every workload first."""
         rows = [row for part in self.parts for row in part.findings]
-        rows += [row for part in self.parts for row in (*part.guardrails, *part.others)]
+        rows += [
+            row for part in self.parts for row in (*part.guardrails, *part.secondary, *part.others)
+        ]
         return tuple(row.finding for row in rows)
 
     def level(self, row: VerdictRow) -> str:
@@ -192,6 +194,7 @@ def named(part: judgement.WorkloadFindings) -> judgement.WorkloadFindings:
         metric=_shown_metric(part.metric),
         findings=tuple(map(_shown, part.findings)),
         guardrails=tuple(map(_shown, part.guardrails)),
+        secondary=tuple(map(_shown, part.secondary)),
         others=tuple(map(_shown, part.others)),
     )
 

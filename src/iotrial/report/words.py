@@ -116,7 +116,7 @@ def needs(finding: Finding) -> str:
         return ""
     size = share(more.difference)
     what = f"detecting {size}" if not more.same else f"detecting {size} or showing equivalence"
-    if not finding.primary:
+    if not (finding.primary or finding.secondary):
         what = f"detecting {size} beyond the tolerated change"
     if more.blocks is None or more.seconds is None:
         return f"{what} needs more than {_MOST_BLOCKS:,} blocks"

@@ -293,8 +293,8 @@ def _lines(sheet: Any, view: ReportView) -> Iterator[list[Any] | _Wide]:  # noqa
     yield [text(sheet, answer, BOLD)]
     yield from _prose(others)
     yield []
-    parts = [(part.findings, part.guardrails, part.others) for part in view.parts]
-    names = ("Findings", "Guardrails", "Other metrics")
+    parts = [(p.findings, p.guardrails, p.secondary, p.others) for p in view.parts]
+    names = ("Findings", "Guardrails", "Second family", "Other metrics")
     for name, rows in zip(names, zip(*parts, strict=True), strict=False):
         found = [row for each in rows for row in each]
         if found:

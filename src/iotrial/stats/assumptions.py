@@ -66,7 +66,7 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
 from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices
 from iotrial.stats.critical import tails_at
-from iotrial.stats.responses import Responses, mean_ranks, primary_of, primary_responses
+from iotrial.stats.responses import Responses, mean_ranks, named_responses, responses_of
 from iotrial.units import format_change, format_noise
 
 LEVEL = 0.01
@@ -131,11 +131,13 @@ _ADVICE = (
 def rank_doubts(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt]:
     """One for each primary finding with which the ranks of its differences disagree."""
     primary = [finding for finding in findings if finding.primary and finding.low is not None]
-    blocks = {name: _by_block(results, name) for name in {f.workload for f in primary}}
+    asked = dict.fromkeys((finding.workload, finding.metric) for finding in primary)
+    blocks = {pair: _by_block(results, *pair) for pair in asked}
     told: set[tuple[str, frozenset[str]]] = set()
     for finding in primary:
-        pair = (finding.workload, frozenset((finding.level, finding.baseline)))
-        differences = _differences(finding, blocks[finding.workload])
+        name = results.study.decide.named(finding.workload, finding.metric)
+        pair = (name, frozenset((finding.level, finding.baseline)))
+        differences = _differences(finding, blocks[finding.workload, finding.metric])
         if pair in told or len(differences) < LEAST_DIFFERENCES:
             continue
         told.add(pair)
@@ -143,7 +145,7 @@ def rank_doubts(results: Results, findings: Sequence[Finding]) -> Iterator[Doubt
         if why := _disagrees(results, finding, differences, middle, len(primary)):
             yield Doubt(
                 "ranks-differ",
-                f"{finding.workload}: {finding.level} against {finding.baseline} is "
+                f"{name}: {finding.level} against {finding.baseline} is "
                 f"{format_change(finding.ratio)} by mean and {format_change(math.exp(middle))} by "
                 f"ranks (Hodges-Lehmann, n = {len(differences)}): {why}",
                 _ADVICE,
@@ -169,9 +171,9 @@ def _disagrees(
     return "few trials mask a difference" if clear else ""
 
 
-def _by_block(results: Results, workload: str) -> list[dict[Treatment, float]]:
+def _by_block(results: Results, workload: str, metric: str) -> list[dict[Treatment, float]]:
     """Log responses of the trials that count, by block."""
-    data = primary_of(results, workload)
+    data = responses_of(results, workload, metric)
     found: dict[int, dict[Treatment, float]] = defaultdict(dict)
     for block, cell, log in zip(data.layout.block, data.layout.cell, data.logs, strict=True):
         found[int(block)][data.cells[cell]] = float(log)
@@ -231,7 +233,7 @@ class _UnequalVariance:
 def noise_doubts(results: Results) -> Iterator[Doubt]:
     """One for each workload of which one treatment is noisier than the others."""
     level = LEVEL / max(len(results.study.decide.primary), 1)
-    for workload, data in primary_responses(results):
+    for workload, data in named_responses(results):
         found = noisiest(data.layout, data.logs)
         if found is not None and found.p <= level and found.times >= TIMES:
             name = treatment_text(data.cells[found.cell])
@@ -347,7 +349,7 @@ class _Outlier:
 def outlier_doubts(results: Results) -> Iterator[Doubt]:
     """One for each workload of which some trials lie apart from all others."""
     level = LEVEL / max(len(results.study.decide.primary), 1)
-    for workload, data in primary_responses(results):
+    for workload, data in named_responses(results):
         found, before, after = outliers(data.layout, data.logs, level)
         if found:
             told = "; ".join(_told(data, each) for each in found[:_NAMED])

@@ -456,7 +456,7 @@ def _ceiling(
 ) -> Ceiling:
     study = results.study
     search, final = study.workloads[0].name, study.workloads[1].name
-    name = dict(study.decide.primary)[final]
+    name = study.decide.leading[final]
     valid = [record for record in results.records if record.state == "valid"]
     own = [record for record in valid if record.trial.workload == final]
     limits = GuardrailLimits(study.decide.limits, study.decide.confidence, len(cells))

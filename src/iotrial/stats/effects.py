@@ -64,7 +64,7 @@ from scipy.special import fdtri
 from iotrial.errors import FormatError
 from iotrial.model.finding import Interaction, Likeness, SimpleEffect, VarianceShare
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, Study
+from iotrial.model.study import DecisionRule, Factor, Study
 from iotrial.model.trial import Doubt, Treatment
 from iotrial.stats import unequal
 from iotrial.stats.blocks import (
@@ -80,7 +80,13 @@ from iotrial.stats.blocks import (
 )
 from iotrial.stats.critical import Look, workload_confidence
 from iotrial.stats.designs import DesignModel, Term, aliases, coded, estimable
-from iotrial.stats.responses import Responses, look_of, planned_cells, primary_responses
+from iotrial.stats.responses import (
+    Responses,
+    asked,
+    look_of,
+    planned_cells,
+    primary_responses,
+)
 from iotrial.stats.verdict import verdict
 from iotrial.units import format_change
 
@@ -314,11 +320,11 @@ class _CrossedContrast:
 
 
 def interactions(results: Results) -> tuple[tuple[Interaction, ...], tuple[SimpleEffect, ...]]:
-    """Every two-factor interaction of each workload's primary metric that its trials can
+    """Every two-factor interaction of each workload's primary metrics that its trials can
     estimate, and the simple effects beside them; in the study's order."""
     study, base = results.study, baselines(results)
     plan = _planned(results, base)
-    family = sum(map(len, plan.values()))
+    family = sum(len(plan[workload]) for workload, _ in asked(study))
     crossed: list[Interaction] = []
     simple: list[SimpleEffect] = []
     for workload, data in primary_responses(results):
@@ -350,27 +356,28 @@ def possible(own: Varied) -> int:
 
 
 def interaction_doubts(
-    crossed: Iterable[Interaction], simple: Sequence[SimpleEffect], margin: float
+    crossed: Iterable[Interaction], simple: Sequence[SimpleEffect], decide: DecisionRule
 ) -> tuple[Doubt, ...]:
     """Main effects that are averages of opposite effects: one doubt for each such pair of factors
     and level."""
     effects: dict[tuple[str, tuple[str, str], str], list[SimpleEffect]] = defaultdict(list)
     for each in simple:
-        effects[each.workload, (each.factor, each.other), each.level].append(each)
+        name = decide.named(each.workload, each.metric)
+        effects[name, (each.factor, each.other), each.level].append(each)
     told: dict[tuple[str, str, str, str], Doubt] = {}
     for found in crossed:
         (one, other), (level, _) = found.factors, found.levels
-        own = effects[found.workload, (one, other), level]
-        far = [each for each in own if abs(math.log(each.ratio)) > math.log1p(margin)]
+        name = decide.named(found.workload, found.metric)
+        own = effects[name, (one, other), level]
+        far = [each for each in own if abs(math.log(each.ratio)) > math.log1p(decide.margin)]
         ups, downs = [e for e in far if e.ratio > 1], [e for e in far if e.ratio < 1]
         if found.verdict == "differs" and ups and downs:
             cells = ", ".join(
                 f"{format_change(each.ratio)} with {other}={each.at}" for each in (*ups, *downs)
             )
-            told[found.workload, one, other, level] = Doubt(
+            told[name, one, other, level] = Doubt(
                 "interaction",
-                f"{found.workload}: the average effect of {one}={level} hides opposite effects:"
-                f" {cells}",
+                f"{name}: the average effect of {one}={level} hides opposite effects: {cells}",
                 f"choose {one} for each level of {other}, from the interactions in the report",
             )
     return tuple(told.values())
@@ -558,7 +565,7 @@ class _Squares:
 
 
 def shares(results: Results) -> tuple[VarianceShare, ...]:
-    """What explains the variation of each workload's primary metric; nothing for a study of one
+    """What explains the variation of each workload's primary metrics; nothing for a study of one
     factor, or without residual degrees of freedom."""
     return tuple(
         share
@@ -607,7 +614,8 @@ def anova(
             made.append(_share(workload, source, squares, error, (total, study.decide.confidence)))
     made += [_other(workload, "higher", higher, total)] if higher.df else []
     made += [_other(workload, "whole plots", whole, total)] if whole else []
-    return (*made, _other(workload, "residual", residual, total))
+    made.append(_other(workload, "residual", residual, total))
+    return tuple(replace(share, metric=data.metric) for share in made)
 
 
 def within(columns: Floats, block: Indices) -> Floats:

@@ -62,10 +62,11 @@ def host_doubts(results: Results) -> Iterator[Doubt]:
     that cannot be asked."""
     asked = list(_primary(results))
     for workload, data in asked:
+        name = results.study.decide.named(workload, data.metric)
         found = interaction(data)
         if found is None:
             if len({trial.host for trial in data.trials}) > 1 and len(data.cells) > 1:
-                yield _unasked(workload)
+                yield _unasked(name)
             continue
         f, p = found
         if p >= LEVEL / len(asked):
@@ -73,7 +74,7 @@ def host_doubts(results: Results) -> Iterator[Doubt]:
         effects = _effects(results, workload, data)
         yield Doubt(
             _CHECK,
-            f"{workload}: treatment effects differ between hosts (F = {f:.1f}, p = {p:.1g}): "
+            f"{name}: treatment effects differ between hosts (F = {f:.1f}, p = {p:.1g}): "
             f"{_winners(effects)}",
             "the result over all hosts is an average that may be wrong for each host; find how"
             " the hosts differ (device, firmware, path, other load), or decide per host",

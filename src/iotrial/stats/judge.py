@@ -59,11 +59,20 @@ from iotrial.stats.power import (
     to_tell,
 )
 from iotrial.stats.race import blocks_to_decide
-from iotrial.stats.race_findings import judge_race, races_of
-from iotrial.stats.recommend import MOST, IntervalBasis, RecommendationBasis, method, recommend
+from iotrial.stats.race_findings import judge_race, races_of, second_family
+from iotrial.stats.recommend import (
+    MOST,
+    IntervalBasis,
+    RecommendationBasis,
+    beside,
+    method,
+    method_beside,
+    recommend,
+)
 from iotrial.stats.responses import (
     Counted,
     Responses,
+    asked,
     counted,
     look_of,
     nothing_varied,
@@ -112,18 +121,44 @@ class RatioIntervals:
 
 
 def judge(results: Results) -> Comparison:
-    """Every finding of a study, in the study's order: workload, metric (the primary one first),
+    """Every finding of a study, in the study's order: workload, metric (primary ones first),
     factor, level.
 
     A level that shares no block with its baseline has no finding; the recommendation names it.
     """
+    told = _judged(results)
+    if not results.study.decide.secondary:
+        return told
+    found = _secondary(results)
+    return replace(
+        told,
+        secondary=found,
+        recommendation=" ".join(filter(None, (told.recommendation, beside(found)))),
+        method=" ".join(filter(None, (told.method, method_beside(results.study, found)))),
+    )
+
+
+def _secondary(results: Results) -> tuple[Finding, ...]:
+    """The findings of the second family: those that the study would have, had it asked for these
+    metrics alone."""
+    decide = results.study.decide
+    if results.study.design.kind == "race":
+        return second_family(results)
+    alone = replace(decide, primary=decide.secondary, secondary=(), guardrails=())
+    told = replace(results, study=replace(results.study, decide=alone))
+    found = (f for q in questions(told) for f in _findings(told, q, answer(q, q.responses.logs)))
+    ordered = _in_order(told.study, tuple(found))
+    return tuple(replace(finding, primary=False, secondary=True) for finding in ordered)
+
+
+def _judged(results: Results) -> Comparison:
+    """The same without the second family."""
     study = results.study
     if study.design.kind == "race":
         return judge_race(results)
     if study.design.kind == "saturate":
         return judge_ceiling(results)
-    asked = questions(results)
-    answered = [(question, answer(question, question.responses.logs)) for question in asked]
+    answered = [(each, answer(each, each.responses.logs)) for each in questions(results)]
     findings = tuple(
         finding
         for question, answered_by in answered
@@ -131,13 +166,17 @@ def judge(results: Results) -> Comparison:
     )
     findings = _in_order(study, findings)
     primary = [pair for pair in answered if pair[0].primary]
-    resolvable = _least_precise(primary)
+    resolvable = _least_precise(study, primary)
     case = RecommendationBasis(
-        study, compared.baselines(results), findings, dict(resolvable), _missing(results, findings)
+        study,
+        compared.baselines(results),
+        tuple(_called(study, finding) for finding in findings),
+        dict(resolvable),
+        _missing(results, findings),
     )
     words = recommend(case) if study.factors else nothing_varied(results)
     words = " ".join(filter(None, (words, _taken_back(results, findings))))
-    terms = tuple(_terms(question, got) for question, got in primary)
+    terms = tuple(_terms(study, question, got) for question, got in primary)
     how = method(results, terms, sum(map(len, planned(results).values())))
     crossed, simple = interactions(results)
     return Comparison(
@@ -151,6 +190,13 @@ def judge(results: Results) -> Comparison:
         shares(results),
         knees=knees(results, findings),
     )
+
+
+def _called(study: Study, finding: Finding) -> Finding:
+    """As a recommendation names it."""
+    if not finding.primary:
+        return finding
+    return replace(finding, workload=study.decide.named(finding.workload, finding.metric))
 
 
 def _taken_back(results: Results, findings: Sequence[Finding]) -> str:
@@ -168,8 +214,8 @@ def _taken_back(results: Results, findings: Sequence[Finding]) -> str:
     )
     now = {_key(f): f.verdict for f in findings}
     gone = [
-        f"{f.workload} {f.level} ({f.verdict})"
-        for f in judge(first).findings
+        f"{study.decide.named(f.workload, f.metric)} {f.level} ({f.verdict})"
+        for f in _judged(first).findings
         if f.primary and f.verdict not in {"cannot-tell", now.get(_key(f))}
     ]
     more = f" and {len(gone) - MOST} more" if len(gone) > MOST else ""
@@ -197,41 +243,44 @@ def _in_order(study: Study, findings: tuple[Finding, ...]) -> tuple[Finding, ...
 
 
 def _least_precise(
-    primary: Sequence[tuple[ComparisonQuestion, RatioIntervals]],
+    study: Study, primary: Sequence[tuple[ComparisonQuestion, RatioIntervals]]
 ) -> tuple[tuple[str, float], ...]:
-    """By workload, the smallest difference that its least precise comparison could have told."""
+    """By workload (and metric, of several), the smallest difference that its least precise
+    comparison could have told."""
     told: dict[str, float] = {}
     for question, got in primary:
         if got.critical is not None:
             least = _resolvable(question, got)
-            told[question.workload] = max(least, told.get(question.workload, least))
+            name = study.decide.named(question.workload, question.responses.metric)
+            told[name] = max(least, told.get(name, least))
     return tuple(told.items())
 
 
-def planned(results: Results) -> dict[str, tuple[CellContrast, ...]]:
-    """The primary comparisons of the study's plan, by workload: the family."""
+def planned(results: Results) -> dict[tuple[str, str], tuple[CellContrast, ...]]:
+    """The primary comparisons of the study's plan, by workload and metric: the family."""
     study, base = results.study, compared.baselines(results)
     plan = planned_cells(results)
-    return {load: comparisons(study, cells, base) for load, cells in plan.items()}
+    own = {load: comparisons(study, cells, base) for load, cells in plan.items()}
+    return {(load, metric): own[load] for load, metric in asked(study)}
 
 
 def questions(results: Results) -> tuple[ComparisonQuestion, ...]:
-    """What the study asks and has data for: per workload the primary metric, then guardrails."""
-    study, by_workload = results.study, counted(results)
-    primary, plan = dict(study.decide.primary), planned(results)
+    """What the study asks and has data for: per workload the primary metrics, then guardrails."""
+    study, by_workload, plan = results.study, counted(results), planned(results)
     family = sum(map(len, plan.values()))
-    asked: list[ComparisonQuestion] = []
+    found: list[ComparisonQuestion] = []
     for workload in (w.name for w in study.workloads):
-        if plan.get(workload):
-            share = workload_confidence(study.decide.confidence, len(plan[workload]), family)
-            data = _read(results, by_workload, workload, primary[workload])
-            asked += _parted(study, _question(results, workload, data, share))
+        for metric in (name for load, name in study.decide.primary if load == workload):
+            if own := len(plan[workload, metric]):
+                share = workload_confidence(study.decide.confidence, own, family)
+                data = _read(results, by_workload, workload, metric)
+                found += _parted(study, _question(results, workload, data, share))
         for name, tolerance in study.decide.guardrails:
             data = _read(results, by_workload, workload, name)
-            own = study.decide.confidence
-            given = _question(results, workload, data, own, tolerance=tolerance)
-            asked += _parted(study, given)
-    return tuple(asked)
+            single = study.decide.confidence
+            given = _question(results, workload, data, single, tolerance=tolerance)
+            found += _parted(study, given)
+    return tuple(found)
 
 
 def _parted(study: Study, question: ComparisonQuestion | None) -> list[ComparisonQuestion]:
@@ -402,9 +451,9 @@ def _resolvable(question: ComparisonQuestion, got: RatioIntervals) -> float:
     return max(told, default=math.inf)
 
 
-def _terms(question: ComparisonQuestion, got: RatioIntervals) -> IntervalBasis:
+def _terms(study: Study, question: ComparisonQuestion, got: RatioIntervals) -> IntervalBasis:
     data = question.responses
-    name = f"{question.workload}{_STRATA[question.stratum]}"
+    name = study.decide.named(question.workload, data.metric) + _STRATA[question.stratum]
     of = _VARIES.get(question.stratum, "one trial")
     return IntervalBasis(name, data.layout, got.fit, got.critical, len(data.unusable), of)
 
@@ -420,10 +469,13 @@ _STRATA: dict[Stratum, str] = {
 
 def _missing(results: Results, findings: Sequence[Finding]) -> tuple[tuple[str, str, str], ...]:
     """(workload, factor, level) of the planned comparisons that have no data."""
-    found = {(f.workload, f.factor, f.level) for f in findings if f.primary}
-    plan = planned(results)
-    wanted = ((w, c.factor, c.level) for w, contrasts in plan.items() for c in contrasts)
-    return tuple(key for key in wanted if key not in found)
+    found = {(f.workload, f.metric, f.factor, f.level) for f in findings if f.primary}
+    return tuple(
+        (results.study.decide.named(workload, metric), contrast.factor, contrast.level)
+        for (workload, metric), contrasts in planned(results).items()
+        for contrast in contrasts
+        if (workload, metric, contrast.factor, contrast.level) not in found
+    )
 
 
 # -- how many blocks tell a difference that somebody names ----------------------------------------

@@ -81,7 +81,7 @@ from iotrial.stats.blocks import Floats, by_stratum, fit_in, whole_plots
 from iotrial.stats.critical import ONCE, Look, tails_at
 from iotrial.stats.effects import CellContrast, comparisons
 from iotrial.stats.race import WorkloadRace
-from iotrial.stats.responses import look_of, primary_of
+from iotrial.stats.responses import asked, look_of, responses_of
 from iotrial.units import format_change
 
 
@@ -166,9 +166,9 @@ def judged(
     return PairwiseIntervals(pairs, half, math.log1p(margin))
 
 
-def pairwise(results: Results, workload: str, factor: str) -> PairwiseGains:
-    """Of one workload's primary metric; the labels are those with data, in the study's order."""
-    study, data = results.study, primary_of(results, workload)
+def pairwise(results: Results, workload: str, metric: str, factor: str) -> PairwiseGains:
+    """Of one workload and metric; the labels are those with data, in the study's order."""
+    study, data = results.study, responses_of(results, workload, metric)
     measured = {label for cell in data.cells for name, label in cell if name == factor}
     labels = [level.label for level in study.factor(factor).levels if level.label in measured]
     gain, error = (np.full((len(labels), len(labels)), np.nan) for _ in range(2))
@@ -289,24 +289,23 @@ def knees(results: Results, findings: Sequence[Finding]) -> tuple[Knee, ...]:
     """Of a study that is no race, in the order of its workloads and factors.  ``findings`` are its
     own: they say which levels broke a guardrail."""
     study = results.study
-    loads = [w.name for w in study.workloads if w.name in dict(study.decide.primary)]
     factors = [f for f in study.factors if 1 < len(f.levels) <= MOST]
     if study.aa or study.design.kind == "recorded" or not any(map(_numeric, factors)):
         return ()
     pairs = {
-        (load, factor.name): pairwise(results, load, factor.name)
-        for load in loads
+        (load, metric, factor.name): pairwise(results, load, metric, factor.name)
+        for load, metric in asked(study)
         for factor in factors
         if factor.workload in ("", load)
     }
     family = max(1, sum(each.count for each in pairs.values()))
     broken = {(f.factor, f.level) for f in findings if not f.primary and f.verdict == "worse"}
     found = []
-    for (load, name), each in pairs.items():
+    for (load, metric, name), each in pairs.items():
         labels = _numeric(study.factor(name))
         if labels and len(set(labels) & set(each.labels)) >= FEWEST and each.known:
             share = study.decide.confidence ** (each.count / family)
-            made = _knee_of(results, (load, study.factor(name)), each, share)
+            made = _knee_of(results, (load, metric, study.factor(name)), each, share)
             found.append(_smallest(made, {level for of, level in broken if of == name}))
     return tuple(found)
 
@@ -344,10 +343,10 @@ def _in_order(factor: Factor) -> tuple[str, ...]:
 
 
 def _knee_of(
-    results: Results, of: tuple[str, Factor], pairs: PairwiseGains, confidence: float
+    results: Results, of: tuple[str, str, Factor], pairs: PairwiseGains, confidence: float
 ) -> Knee:
-    (load, factor), study = of, results.study
-    data = primary_of(results, load)
+    (load, metric, factor), study = of, results.study
+    data = responses_of(results, load, metric)
     look = look_of(study, data)
     tests = steps(pairs, _in_order(factor), study.decide.margin, confidence, look=look)
     both = judged(pairs, study.decide.margin, confidence, look=look)

@@ -67,7 +67,14 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Doubt
 from iotrial.stats.blocks import ARITHMETIC, Floats
 from iotrial.stats.power import blocks_needed, resolvable
-from iotrial.stats.responses import Responses, autocorrelation, counted, responses, spearman
+from iotrial.stats.responses import (
+    Responses,
+    asked,
+    autocorrelation,
+    counted,
+    responses,
+    spearman,
+)
 
 CONFIDENCE = 0.95
 DIFFERENCES = (0.01, 0.02, 0.05, 0.10)
@@ -142,11 +149,11 @@ class SampleSize:
 
 def floors(results: Results) -> tuple[NoiseFloor, ...]:
     """The noise floor of every workload whose blocks hold more than one trial of it."""
-    by_workload, metrics = counted(results), dict(results.study.decide.primary)
+    by_workload = counted(results)
     times = {record.trial.number: record for record in results.records}
     found = []
-    for workload in (each.name for each in results.study.workloads if each.name in metrics):
-        data = responses(by_workload[workload], metrics[workload], results.study)
+    for workload, metric in asked(results.study):
+        data = responses(by_workload[workload], metric, results.study)
         spread = within(data)
         if spread is None:
             continue

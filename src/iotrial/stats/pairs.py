@@ -189,9 +189,10 @@ def primary(study: Study, workload: str, names: Mapping[str, int]) -> tuple[str,
     """The metrics that answer for a workload, of these with how many runs have each: the study's,
     else every rate that is not another one in other units (bandwidth beside IOPS; IOPS beside
     bandwidth where the sizes of I/Os differ) or a part of one (reads beside a total)."""
-    chosen = dict(study.decide.primary)
-    if (wanted := chosen.get(workload, chosen.get("", ""))) in names:
-        return (wanted,)
+    own = [name for of, name in study.decide.primary if of == workload]
+    own = own or [name for of, name in study.decide.primary if not of]
+    if wanted := tuple(name for name in own if name in names):
+        return wanted
     total = [name for name in names if name.startswith("total.")]
     rates = [n for n in total or names if split(n)[1] in _RATES and study.metrics.higher(n)]
     kept, other = ("bw", "iops") if sized(study) else ("iops", "bw")

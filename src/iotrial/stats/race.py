@@ -224,6 +224,17 @@ class Race:
             self._is_lost(treatment),
         )
 
+    def against(self, treatment: int, reference: int) -> tuple[float, float, float, int]:
+        """The difference of any two, the ends of its interval from the last look at which both
+        had just been measured (infinite: none), and the number of their common blocks.  It holds
+        at all looks, whatever ended the race, and whoever chose the reference."""
+        return (
+            float(self._estimate[treatment, reference]),
+            float(self._shown_low[treatment, reference]),
+            float(self._shown_high[treatment, reference]),
+            int(self._common[treatment, reference]),
+        )
+
     def drop(self, treatment: int) -> None:
         """Take a treatment out for another reason than its responses (a broken guardrail)."""
         self._alive[treatment] = False
@@ -627,7 +638,7 @@ def _race(
     records: Sequence[TrialRecord],
     terms: _Terms,
 ) -> WorkloadRace:
-    metric = dict(study.decide.primary)[workload]
+    metric = study.decide.leading[workload]
     higher = study.metrics.higher(metric) is not False
     standing = [
         number

@@ -13,7 +13,7 @@ what every look saw of the difference from the final kept one is exact, whoever 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.model.finding import (
@@ -27,12 +27,14 @@ from iotrial.model.finding import (
     Verdict,
 )
 from iotrial.model.results import Results
+from iotrial.model.study import DecisionRule
 from iotrial.stats.blocks import SHARE, change_of
+from iotrial.stats.critical import workload_confidence
 from iotrial.stats.effects import baselines
 from iotrial.stats.levels import race_knees
 from iotrial.stats.race import WorkloadRace, ahead, raced
 from iotrial.stats.recommend import left_out_of_race
-from iotrial.stats.verdict import LAST
+from iotrial.stats.verdict import LAST, verdict
 from iotrial.units import format_change, format_noise, format_wait, percent
 
 
@@ -229,6 +231,57 @@ def told(results: Results, races: tuple[WorkloadRace, ...]) -> Comparison:
         races=stories,
         knees=race_knees(results, races),
     )
+
+
+def second_family(results: Results) -> tuple[Finding, ...]:
+    """Every treatment against the one that is kept, in the metrics of the second family.
+
+    The trials are those that the race made, the intervals those of a race by that metric: they
+    hold at every look and for all pairs, so neither who is kept nor when it ended matters.
+    """
+    study = results.study
+    asked = [
+        (each, metric)
+        for each in races_of(results)
+        for workload, metric in study.decide.secondary
+        if workload == each.workload and each.race.looks
+    ]
+    family = sum(len(each.cells) - 1 for each, _ in asked)
+    found: list[Finding] = []
+    for each, metric in asked:
+        share = workload_confidence(study.decide.confidence, len(each.cells) - 1, family)
+        rule = DecisionRule(((each.workload, metric),), study.decide.margin, share)
+        alone = replace(study, decide=rule)
+        (other,) = raced(alone, {each.workload: each.cells}, results.records, baselines(results))
+        found += _of_metric(each, other, study.decide.margin)
+    return tuple(found)
+
+
+def _of_metric(each: WorkloadRace, other: WorkloadRace, margin: float) -> Iterator[Finding]:
+    """``other`` is the same race as another metric sees it."""
+    kept, sign = each.race.kept, 1 if other.higher else -1
+    for number in _others(each):
+        middle, *ends, blocks = other.race.against(number, kept)
+        if not blocks:
+            continue
+        low, high = (math.exp(end) for end in sorted(sign * end for end in ends))
+        known = low > 0 and math.isfinite(high)
+        yield Finding(
+            each.workload,
+            other.metric,
+            each.factor,
+            each.label(number),
+            each.label(kept),
+            math.exp(sign * middle),
+            low if known else None,
+            high if known else None,
+            verdict(low, high, margin, higher_is_better=other.higher) if known else "cannot-tell",
+            blocks,
+            tuple(sorted({*other.trials[number], *other.trials[kept]})),
+            primary=False,
+            noise=other.race.sd,
+            secondary=True,
+        )
 
 
 def _findings(each: WorkloadRace, cost: _TrialTimes) -> list[Finding]:

@@ -24,7 +24,7 @@ from iotrial.stats.blocks import SHARE, BlockLayout, ContrastFit, Floats
 from iotrial.stats.designs import estimable, parameters
 from iotrial.stats.effects import coordinates, varied
 from iotrial.stats.levels import crowded
-from iotrial.stats.responses import primary_responses
+from iotrial.stats.responses import named_responses
 from iotrial.stats.verdict import LAST
 from iotrial.units import ABSURD, format_change, format_noise, format_wait, percent
 
@@ -33,7 +33,7 @@ def left_out(results: Results) -> Iterator[str]:
     """A sentence for each workload and each of: interactions, shares of the variation; and for
     each factor whose knee is not looked for."""
     yield from crowded(results)
-    for workload, data in primary_responses(results):
+    for workload, data in named_responses(results):
         own = varied(data.cells, results.study.factors)
         if (many := effects.possible(own)) > effects.MOST:
             yield (
@@ -102,6 +102,19 @@ def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str
         parts.append(f"Guardrails: individual {percent(study.decide.confidence)} intervals (t).")
     parts += left_out(results)
     return " ".join(parts)
+
+
+def method_beside(study: Study, found: Sequence[Finding]) -> str:
+    """What the intervals of the second family hold for."""
+    if not found:
+        return ""
+    names = _unique(finding.metric for finding in found)
+    more = f" and {len(names) - MOST} more" if len(names) > MOST else ""
+    return (
+        f"The second family: {len(found)} {_plural(len(found), 'comparison')} of"
+        f" {', '.join(names[:MOST])}{more}, with simultaneous {percent(study.decide.confidence)}"
+        " intervals of its own."
+    )
 
 
 _TRIED = {
@@ -203,7 +216,8 @@ TOLD = ("Change ", "Keep ", "Which ", "Guardrail ")
 @dataclass(frozen=True, slots=True)
 class RecommendationBasis:
     """All that a recommendation rests on.  ``resolvable`` is by workload; ``missing`` are
-    (workload, factor, level) without data."""
+    (workload, factor, level) without data.  A workload with several primary metrics is one for
+    each of them here, named by both (:meth:`~iotrial.model.study.DecisionRule.named`)."""
 
     study: Study
     baselines: Mapping[str, str]
@@ -239,6 +253,20 @@ def _factor(case: RecommendationBasis, factor: Factor) -> str:
     return " ".join(sentence for sentence in sentences if sentence) + lost
 
 
+def beside(found: Sequence[Finding]) -> str:
+    """What the second family shows, the largest differences first; '' where it shows none."""
+    told = []
+    for verdict in ("worse", "better"):
+        own = [finding for finding in found if finding.verdict == verdict]
+        largest = sorted(own, key=lambda f: -abs(math.log(f.ratio)))
+        named = [
+            f"{f.workload} {f.metric} {f.level} ({format_change(f.ratio)}, interval {_ends(f)})"
+            for f in largest[:MOST]
+        ]
+        told += [f"{verdict}: {', '.join(named)}{_more(own)}"] if own else []
+    return f"Of metrics that the question does not name, {'; '.join(told)}." if told else ""
+
+
 def _nothing(case: RecommendationBasis, factor: Factor) -> str:
     if any(name == factor.name for _, name, _ in case.missing):
         return f"no level shares a block with {case.baselines[factor.name]} in valid trials"
@@ -262,10 +290,17 @@ def _lead(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> 
             f" {lost} (undecided)"
         )
     if any(level in worse for level in better):
-        return f"Which {factor.name} is best depends on the workload"
+        return f"Which {factor.name} is best depends on the {_asked(case.study)}"
     if better:
         return f"Keep {base} unless the broken guardrail does not matter"
     return f"Keep {base}" if worse else _undecided(case, factor, own)
+
+
+def _asked(study: Study) -> str:
+    """By what the primary comparisons of a study differ."""
+    if len(study.decide.primary) == len(study.decide.leading):
+        return "workload"
+    return "metric" if len(study.decide.leading) == 1 else "workload or metric"
 
 
 def _loss(case: RecommendationBasis, finding: Finding) -> float:

@@ -106,19 +106,30 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
     return Responses(metric, trials, cells, layout, np.log(values), tuple(unusable))
 
 
-def primary_of(results: Results, workload: str) -> Responses:
-    """Of one workload, read for its primary metric."""
-    metric = dict(results.study.decide.primary)[workload]
+def responses_of(results: Results, workload: str, metric: str) -> Responses:
+    """Of one workload, read for one metric."""
     return responses(counted(results).get(workload, ()), metric, results.study)
 
 
+def asked(study: Study) -> Iterator[tuple[str, str]]:
+    """(Workload, primary metric), by workload in the study's order."""
+    for workload in study.workloads:
+        yield from (pair for pair in study.decide.primary if pair[0] == workload.name)
+
+
 def primary_responses(results: Results) -> Iterator[tuple[str, Responses]]:
-    """Each workload that has a primary metric and data for it, in the study's order."""
-    by_workload, metrics = counted(results), dict(results.study.decide.primary)
-    for workload in (w.name for w in results.study.workloads if w.name in metrics):
-        data = responses(by_workload[workload], metrics[workload], results.study)
+    """Each workload with each of its primary metrics that has data, in the study's order."""
+    by_workload = counted(results)
+    for workload, metric in asked(results.study):
+        data = responses(by_workload[workload], metric, results.study)
         if data.trials:
             yield workload, data
+
+
+def named_responses(results: Results) -> Iterator[tuple[str, Responses]]:
+    """The same, as words call them (:meth:`~iotrial.model.study.DecisionRule.named`)."""
+    for workload, data in primary_responses(results):
+        yield results.study.decide.named(workload, data.metric), data
 
 
 def planned_cells(results: Results) -> dict[str, tuple[Treatment, ...]]:
@@ -128,7 +139,7 @@ def planned_cells(results: Results) -> dict[str, tuple[Treatment, ...]]:
     for trial in trials:
         cells[trial.workload].add(trial.treatment)
     study = results.study
-    return {workload: in_order(study, cells[workload]) for workload, _ in study.decide.primary}
+    return {workload: in_order(study, cells[workload]) for workload in study.decide.leading}
 
 
 def look_of(study: Study, data: Responses) -> Look:
@@ -210,7 +221,7 @@ def quantiles(values: Sequence[float] | Floats, shares: Sequence[float]) -> tupl
 
 
 def summaries(results: Results) -> tuple[_TreatmentSummary, ...]:
-    """The primary metric of every workload and treatment that has data, in the study's order."""
+    """The primary metrics of every workload and treatment with data, in the study's order."""
     return tuple(
         _summary(workload, data, cell)
         for workload, data in primary_responses(results)
@@ -242,7 +253,7 @@ def nothing_varied(results: Results) -> str:
 def drift_doubts(results: Results) -> tuple[Doubt, ...]:
     """Doubts about the whole study (none invalid) where a workload's responses drifted steadily
     or hung together in the order of execution."""
-    series = [(workload, _in_time(data)) for workload, data in primary_responses(results)]
+    series = [(name, _in_time(data)) for name, data in named_responses(results)]
     tested = [(workload, steps) for workload, steps in series if len(steps) >= FEWEST]
     level = LEVEL / (2 * len(tested)) if tested else 0.0
     return tuple(doubt for workload, steps in tested for doubt in _doubts(workload, steps, level))

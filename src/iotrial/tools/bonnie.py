@@ -98,6 +98,17 @@ class Bonnie:
         del workload
         return LoadAccess(reads=True, writes=True)
 
+    def family(self, workload: Workload) -> list[str]:
+        """See :class:`iotrial.model.tool.SupportsFamily`: the columns of its table."""
+        said = _said(workload)
+        large = str(said.get("s", "")).partition(":")[0] != "0"
+        left = {"putc.bw", "getc.bw"} if said.get("f") else set()
+        many = str(said.get("n", 16)).partition(":")[0].strip("0")
+        return [
+            *(name for name in bonnie.IO if large and name not in left),
+            *(bonnie.FILES if many else ()),
+        ]
+
     def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem, and for a target that is no directory."""
         for option, problem in self.check(workload, facts):

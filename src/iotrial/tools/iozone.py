@@ -66,6 +66,13 @@ OPERATIONS = (
     "mixed", "pwrite", "pread",
 )  # fmt: skip
 """The place in this list is the number that IOzone's -i takes."""
+_GIVES = {
+    "write": ("write", "rewrite"), "read": ("read", "reread"),
+    "random": ("random_read", "random_write"), "backward": ("backward_read",),
+    "record-rewrite": ("record_rewrite",), "stride": ("stride_read",),
+    "fwrite": ("fwrite", "refwrite"), "fread": ("fread", "refread"), "mixed": ("mixed",),
+    "pwrite": ("pwrite", "repwrite"), "pread": ("pread", "repread"),
+}  # fmt: skip
 
 _FLAGS = {
     "direct": "-I", "include_close": "-c", "include_flush": "-e", "cpu": "-+u", "each": "-C",
@@ -144,6 +151,14 @@ class Iozone:
         except UsageError:
             reads = False
         return LoadAccess(reads=reads, writes=True)
+
+    def family(self, workload: Workload) -> list[str]:
+        """See :class:`iotrial.model.tool.SupportsFamily`: the bandwidth of every operation."""
+        try:
+            tests = _tests(workload, {})
+        except UsageError:
+            return []
+        return [f"{operation}.bw" for test in tests for operation in _GIVES[test]]
 
     def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for a device as the

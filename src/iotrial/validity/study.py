@@ -22,7 +22,7 @@ RATES = ("read.bw", "write.bw", "mixed.bw", "read.iops", "write.iops")
 
 def primary(results: Results, workload: str) -> str:
     """The metric that the study decides a workload by; '' where it says none."""
-    return dict(results.study.decide.primary).get(workload, "")
+    return results.study.decide.leading.get(workload, "")
 
 
 def grouped(results: Results, workload: str) -> dict[Treatment, list[TrialRecord]]:
