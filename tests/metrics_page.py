@@ -19,6 +19,11 @@ Values are in base units everywhere outside reports.
 Unless said otherwise a value is that of the whole trial: rates are summed over jobs, devices \
 and hosts, and percentiles are taken from merged histograms.
 
+A load with sections gives each number of each section too, the section's name in brackets: \
+`read.iops[4k-read]` of the section `[4k-read]` of fio's job file, `read.bw[1024k/64k]` of a file \
+of 1024 KiB in records of 64 KiB in IOzone's auto mode. The second section of a name that waits \
+for the first is `mixed(2)`.
+
 - *Better* is the direction that a comparison takes as an improvement. A metric without one (–) \
 is reported, and cannot be `primary`.
 - *Tools* are those that can give the quantity, for some of the operations. `iotrial plan` \

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 from typing_extensions import TypedDict  # as pydantic wants it before Python 3.12
 
 from iotrial.errors import FormatError
-from iotrial.model.measurement import Measurement, metric
+from iotrial.model.measurement import Measurement, metric, sectioned
 from iotrial.model.results import LatencyDistribution, Percentile, StrainKind
 from iotrial.model.trial import Doubt, Trial, TrialRecord, TrialState
 
@@ -35,7 +35,7 @@ def _inside(path: str) -> str:
 
 def _known(name: str) -> str:
     """A metric's name whose percentile, where it is of one, is a number."""
-    _, dot, percentile = name.partition(".clat.p")
+    _, dot, percentile = sectioned(name)[0].partition(".clat.p")
     if dot and not re.fullmatch(r"[0-9]+(\.[0-9]+)?", percentile):
         raise ValueError("is not a percentile")
     return name

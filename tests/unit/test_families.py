@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -16,10 +17,11 @@ from iotrial.errors import StudyError
 from iotrial.judgement import judge as judged
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
-from iotrial.model.study import DecisionRule
+from iotrial.model.study import DecisionRule, Study
 from iotrial.plan.load import parse_study
 from iotrial.plan.recorded import parse as parse_recorded
 from iotrial.plan.recorded import text as recorded_text
+from iotrial.plan.sense import unmeasured
 from iotrial.report.document import document, findings_csv
 from iotrial.report.evidence import tools
 from iotrial.stats.judge import judge
@@ -271,3 +273,86 @@ def test_a_program_without_a_version_is_named_without_its_complaint() -> None:
     programs = {"fio": "fio-3.39", "bonnie++": "bonnie++: invalid option -- '-'"}
     of = dataclasses.replace(measured(6, blocks=2), facts={"local": {"programs": programs}})
     assert tools(of) == ("bonnie++", "fio-3.39")
+
+
+# -- sections of a load ---------------------------------------------------------------------------
+
+STAGES = """
+[global]
+direct=1
+runtime=1
+time_based
+[mixed]
+rw=randrw
+wait_for_previous
+[mixed]
+rw=randrw
+rwmixread=40
+wait_for_previous
+[reader]
+rw=read
+stonewall
+[writer]
+rw=write
+"""
+BESIDE = "[reader]\nrw=read\nruntime=1\ntime_based\n[writer]\nrw=write\nruntime=1\ntime_based\n"
+OF_FILE = 'tool = "fio"\njobfile = "job.fio"'
+
+
+def of_file(job: str, decide: str = "", design: str = "blocks = 6") -> Study:
+    text = STUDY.format(load=OF_FILE, decide=decide, design=design)
+    return parse_study(text, "s.toml", {"job.fio": job}.__getitem__)
+
+
+def metrics(pairs: tuple[tuple[str, str], ...]) -> list[str]:
+    return [metric for _, metric in pairs]
+
+
+def test_sections_that_follow_each_other_are_judged_apart() -> None:
+    study = of_file(STAGES)
+    assert metrics(study.decide.primary) == [
+        "read.iops[mixed]", "read.iops[mixed(2)]", "read.iops[reader]", "write.iops[writer]",
+    ]  # fmt: skip
+    assert study.metrics.higher("read.clat.p99[mixed(2)]") is False
+    assert study.metrics.metric("read.iops[reader]").title == "read IOPS of reader"
+    assert study.metrics.display_unit("write.iops[writer]") == "IOPS"
+
+
+def test_sections_beside_each_other_are_a_second_family() -> None:
+    rule = of_file(BESIDE, 'primary = "total.iops"').decide
+    assert metrics(rule.primary) == ["total.iops"]
+    assert metrics(rule.secondary) == ["read.iops[reader]", "write.iops[writer]"]
+
+
+@pytest.mark.parametrize(
+    ("decide", "says"),
+    [
+        ('primary = "read.iops[raeder]"', "no section 'raeder'"),
+        ('primary = "write.iops[reader]"', "section reader of workload load never writes"),
+        ('primary = "read.iopz[reader]"', "unknown metric 'read.iopz[reader]'"),
+        ('primary = "read.iops[reader"', "unknown metric 'read.iops[reader'"),
+    ],
+)
+def test_a_section_that_is_not_there_is_named(decide: str, says: str) -> None:
+    with pytest.raises(StudyError, match=re.escape(says)):
+        of_file(STAGES, decide)
+
+
+def test_rates_of_sections_that_follow_each_other_are_not_pooled() -> None:
+    for decide in (
+        'primary = "read.iops"',
+        'guardrails = { "read.clat.p99" = "+10%" }',
+        'primary = "read.iops[reader]"\nsecondary = ["total.bw"]',
+    ):
+        told = [problem.message for problem in unmeasured(of_file(STAGES, decide))]
+        assert any("pools sections that follow each other" in what for what in told), decide
+    # One of them writes, so that its writes are all writes.
+    alone = "[fill]\nrw=write\n[look]\nstonewall\nrw=randread\n"
+    assert not list(unmeasured(of_file(alone, 'primary = "read.iops"')))
+
+
+def test_record_sizes_of_iozone_are_judged_apart() -> None:
+    load = 'tool = "iozone"\noptions = { size = "1MiB", auto = true, operations = "read" }'
+    found = rule(load)
+    assert metrics(found.primary) == [f"read.bw[1024k/{2**power}k]" for power in range(2, 11)]
+    assert metrics(found.secondary) == ["write.bw", "rewrite.bw", "read.bw", "reread.bw"]

@@ -76,7 +76,7 @@ EXPECTED = {
     "short": {"short": False},
     "fraction-of-a-second": {"fio-said": False, "short": False},
     "generator-bound": {"generator-bound": False},
-    "stonewall": {"one-after-another": False},
+    "stonewall": {},
     "interrupted": {"fio-cut-short": True},
     "interrupted-in-ramp": {"fio-cut-short": True, "short": False},
 }  # fmt: skip
@@ -84,6 +84,20 @@ EXPECTED = {
 
 def test_a_report_is_doubted_exactly_when_something_spoilt_it() -> None:
     assert {case: doubts(parse(recorded(case), "fio.json")) for case in CASES} == EXPECTED
+
+
+def test_sections_that_follow_each_other_are_measured_apart() -> None:
+    parsed = parse(recorded("stonewall"), "fio.json")
+    found, jobs = values(parsed), report("stonewall")["jobs"]
+    names = ["mixed-read-4k", "mixed-read-4k(2)", "reader", "writer"]
+    for name, job in zip(names, jobs, strict=True):
+        for operation in ("read", "write"):
+            told = found.get(f"{operation}.iops[{name}]", 0.0)
+            assert told == pytest.approx(job[operation]["iops"])
+    assert found["read.clat.p99[reader]"] == pytest.approx(
+        jobs[2]["read"]["clat_ns"]["percentile"]["99.000000"] * 1e-9
+    )
+    assert not any("[" in name for name in values(parse(recorded("grouped"), "fio.json")))
 
 
 def test_logs_that_the_client_could_not_read_are_counted_and_numbers_stay() -> None:

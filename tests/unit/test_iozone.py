@@ -328,7 +328,9 @@ def test_a_run_of_several_record_sizes_is_bytes_over_time() -> None:
     time = sum(size / rate for size, rate in zip(sizes, rates, strict=True))
     found = {(each.job, each.metric): each.value for each in parsed.measurements}
     assert found["all", "write.bw"] == pytest.approx(sum(sizes) / time)
-    assert found["64k/32k#1", "stride_read.iops"] == pytest.approx(9318832 / 32)
+    assert found["all", "stride_read.iops[64k/32k]"] == pytest.approx(9318832 / 32)
+    apart = [m.value for m in parsed.measurements if m.metric.startswith("write.bw[")]
+    assert apart == pytest.approx(rates)
     with pytest.raises(FormatError, match="one is wanted"):
         iozone.parse(data("throughput_counts"), "x")
 

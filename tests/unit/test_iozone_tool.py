@@ -74,6 +74,23 @@ def test_one_stream_has_one_file_and_auto_mode_every_record() -> None:
     )
 
 
+def test_auto_mode_goes_through_file_sizes_too_each_a_section() -> None:
+    workload = load(auto=True, min_size="64k", max_size="256k", operations="read")
+    assert words(workload) == "iozone -R -n 64k -g 256k -a -i 0 -i 1 -f /mnt/t/iozone.0"
+    found = TOOL.sectioned(workload)
+    assert [each.name for each in found if each.name.startswith("128k/")] == [
+        f"128k/{record}k" for record in (4, 8, 16, 32, 64, 128)
+    ]
+    assert len(found) == 5 + 6 + 7
+    large = TOOL.sectioned(load(auto=True, min_size="16m", max_size="32m"))
+    assert next(each.name for each in large if each.name.startswith("32768k/")) == "32768k/64k"
+    assert "16384k/4k" in {each.name for each in large}
+    assert TOOL.sectioned(load(size="1m")) == ()
+    assert TOOL.sectioned(load(size="2*memory", auto=True)) == (), "nobody knows how large"
+    likely = TOOL.likely(workload, ToolTarget("/mnt/t", "directory"))
+    assert likely < TOOL.likely(load(auto=True, max_size="64m"), ToolTarget("/mnt/t", "directory"))
+
+
 def test_a_file_as_the_target_is_left_alone() -> None:
     """IOzone would put another file in its place."""
     aimed = ToolTarget("/srv/disk.img", "file", 2**20)
@@ -96,6 +113,10 @@ def test_a_file_as_the_target_is_left_alone() -> None:
         ({"direct": "yes"}, "direct"),
         ({"auto": True, "threads": 2}, "auto"),
         ({"auto": True, "record": "4k"}, "auto"),
+        ({"max_size": "1m"}, "max_size"),
+        ({"auto": True, "min_size": "2m", "max_size": "1m"}, "max_size"),
+        ({"auto": True, "max_size": "1m", "size": "1m"}, "size"),
+        ({"stand_in": "fio", "max_size": "1m"}, "max_size"),
         ({"each": True}, "each"),
         ({"mix_read": 0}, "mix_read"),
         ({"stand_in": "dd"}, "stand_in"),
@@ -198,13 +219,22 @@ def test_a_real_auto_run_is_one_number_over_all_its_records(tmp_path: Path) -> N
     aimed = ToolTarget(str(tmp_path / "disk.img"), "file", 2**20)
     (tmp_path / "disk.img").write_bytes(b"mine")
     found = run(tmp_path, load(auto=True, operations="write,read"), aimed)
-    jobs = {each.job for each in found.measurements}
-    assert {"all", "1024k/4k#1", "1024k/1024k#1"} <= jobs
-    slowest, *_, fastest = sorted(
-        m.value for m in found.measurements if m.metric == "read.bw" and m.job != "all"
+    numbers = values(found)
+    slowest, *others, fastest = sorted(
+        numbers[f"read.bw[1024k/{2**power}k]"] for power in range(2, 11)
     )
+    assert len(others) == 7, "nine record sizes"
     assert slowest < values(found)["read.bw"] < fastest
     assert (tmp_path / "disk.img").read_bytes() == b"mine"
+
+
+@real
+def test_a_real_run_over_file_sizes_has_every_section_that_was_promised(tmp_path: Path) -> None:
+    workload = load(auto=True, min_size="64k", max_size="256k", operations="write,read")
+    found = values(run(tmp_path, workload, ToolTarget(str(tmp_path), "directory")))
+    assert {f"reread.bw[{each.name}]" for each in TOOL.sectioned(workload)} == {
+        name for name in found if name.startswith("reread.bw[")
+    }
 
 
 @real_fio

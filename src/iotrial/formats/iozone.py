@@ -47,7 +47,7 @@ from iotrial.formats.iozone_tables import (
     unit_of,
 )
 from iotrial.formats.text import text_of
-from iotrial.model.measurement import Measurement, of_metric
+from iotrial.model.measurement import Measurement, of_metric, of_section
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt
@@ -231,15 +231,17 @@ def of_report(
 
 
 def together(recordings: Sequence[Recording]) -> ParsedOutput:
-    """Several file and record sizes of one run, one after another: each a job (``1024k/4k#1``),
-    and ``all``, for the operations that all have, their bytes over their time."""
+    """Several file and record sizes of one run, one after another: each a section
+    (``write.bw[1024k/4k]``), and, for the operations that all have, their bytes over their
+    time."""
     jobs: list[Measurement] = []
     rates: dict[str, list[tuple[float, float, float]]] = {}
     for each in recordings:
         known = dict(each.treatment)
         size, record = (float(known[name].rstrip("k")) * KB for name in ("size", "record"))
         for measured in each.measurements:
-            jobs.append(replace(measured, job=f"{known['size']}/{known['record']}#1"))
+            name = of_section(measured.metric, f"{known['size']}/{known['record']}")
+            jobs.append(replace(measured, metric=name))
             operation, _, quantity = measured.metric.partition(".")
             if quantity == "bw":
                 found = (size, size / measured.value, size / record)

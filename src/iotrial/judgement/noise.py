@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from iotrial.model.measurement import sectioned
 from iotrial.model.results import Results, TrialTraces
 from iotrial.model.tool import RateSeries
 from iotrial.model.trial import Doubt, TrialRecord
@@ -247,7 +248,7 @@ def _advised(told: RateTrace, rest: Sequence[Floats], noise: tuple[NoiseFloor, f
     plain = float(np.mean([each.var(ddof=1) for each in rest]))
     alike = max(1.0, long_run / plain) if plain else 1.0
     told = dataclasses.replace(told, independent=min(size, told.points) / alike)
-    if not floor.metric.endswith(_RATES):
+    if not sectioned(floor.metric)[0].endswith(_RATES):
         return told
     lasted = told.step * size
     found = parts((floor.within.sd, floor.within.low), long_run * told.step, lasted)

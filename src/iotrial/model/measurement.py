@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -80,10 +80,16 @@ METRICS = Metrics()
 def metric(name: str) -> Metric:
     """The metric that iotrial knows by this dotted name, ``<operation>.<quantity>``; an operation
     on files may say in which order: ``create.seq.rate``.  A quantity alone is that of several
-    operations.
+    operations.  What is in brackets at the end is a section of the load (:func:`sectioned`).
 
     Raises KeyError for a quantity that it does not know.
     """
+    name_of_all, section = sectioned(name)
+    found = _metric(name_of_all)
+    return replace(found, name=name, title=f"{found.title} of {section}") if section else found
+
+
+def _metric(name: str) -> Metric:
     operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
@@ -94,13 +100,35 @@ def metric(name: str) -> Metric:
 
 def display_unit(name: str, unit: str) -> str:
     """The unit of a metric as people write it: a rate of I/Os is in IOPS, one of files is not."""
-    return "IOPS" if unit == "1/s" and "iops" in name.split(".") else unit
+    return "IOPS" if unit == "1/s" and "iops" in sectioned(name)[0].split(".") else unit
+
+
+def sectioned(name: str) -> tuple[str, str]:
+    """The metric, and the section of the load that it is of ('': of all of it).
+
+    >>> sectioned("read.iops[4k-read]")
+    ('read.iops', '4k-read')
+    """
+    base, bracket, rest = name.partition("[")
+    return (base, rest[:-1]) if bracket and rest.endswith("]") else (name, "")
+
+
+def of_section(name: str, section: str) -> str:
+    """A metric's name for one section of the load ('': for all of it)."""
+    return f"{name}[{section}]" if section else name
+
+
+def beside(name: str, quantity: str) -> str:
+    """Another quantity of the same operation and section: ``clat.p99`` beside ``read.iops[a]`` is
+    ``read.clat.p99[a]``."""
+    base, section = sectioned(name)
+    return of_section(f"{base.partition('.')[0]}.{quantity}", section)
 
 
 def split(name: str) -> tuple[str, str]:
-    """Operation and quantity of a dotted name: ``create.seq.lat.max`` → ``create.seq`` and
-    ``lat.max``; ``create.dir.rate`` → ``create.dir`` and ``rate``."""
-    operation, _, quantity = name.partition(".")
+    """Operation and quantity of a dotted name, whichever section it is of: ``create.seq.lat.max``
+    → ``create.seq`` and ``lat.max``; ``create.dir.rate`` → ``create.dir`` and ``rate``."""
+    operation, _, quantity = sectioned(name)[0].partition(".")
     order, dot, rest = quantity.partition(".")
     if dot and order in _ORDERS and operation in _ORDERED:
         return f"{operation}.{order}", rest

@@ -179,6 +179,29 @@ class SupportsFamily(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class LoadSection:
+    """A part of a load that is measured by itself: a section of fio's job file, one record size of
+    IOzone's.  ``after``: it begins when those before it have ended; ``pooled``: the rate of the
+    whole load is one over all its sections, and says nothing where they follow each other."""
+
+    name: str
+    reads: bool
+    writes: bool
+    after: bool = False
+    pooled: bool = False
+
+
+@runtime_checkable
+class SupportsSections(Protocol):
+    """A tool whose loads can have sections.  It gives each metric of a section as the trial's own
+    number, the section's name in brackets (:func:`iotrial.model.measurement.of_section`)."""
+
+    def sectioned(self, workload: Workload) -> Sequence[LoadSection]:
+        """Those of a load that has more than one; else none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class RateSeries:
     """A rate over time within one trial: ``values`` in base units, one every ``step`` seconds.
     ``what`` says in words whose rate it is."""

@@ -11,16 +11,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
 from iotrial.errors import IotrialError, UsageError
-from iotrial.model.measurement import METRICS, Metric, Metrics, metric, split
+from iotrial.model.measurement import (
+    METRICS,
+    Metric,
+    Metrics,
+    metric,
+    of_section,
+    sectioned,
+    split,
+)
 from iotrial.model.study import DecisionRule, Factor, Study
 from iotrial.model.target import Target
 from iotrial.model.tool import (
     LoadAccess,
+    LoadSection,
     SupportsCaching,
     SupportsFamily,
     SupportsLayout,
     SupportsMetrics,
     SupportsPathCheck,
+    SupportsSections,
     SupportsServer,
     Tool,
     ToolTarget,
@@ -133,31 +143,28 @@ def decide(
     """The rule by which the study decides, and what is wrong with it.
 
     A workload without a declared metric is decided by the first of its own, else by ``read.iops``
-    if it always reads, else by ``write.iops``.  The second family is what the study says, else what
-    the tool's results are usually read for.
+    if it always reads, else by ``write.iops``; one with sections that follow each other by that of
+    each section.  The second family is what the study says, else the sections of a load that has
+    them side by side, and what the tool's results are usually read for.
     """
     known = metrics_of(workloads)
     primary: list[tuple[str, str]] = []
     secondary: list[tuple[str, str]] = []
     problems: list[StudyProblem] = []
     for workload in workloads:
-        touched, driver = reaches(workload, factors), tool(workload.tool)
         declared, path = _declared(("decide", "primary"), table.primary, workload.name)
-        own = workload.metrics[0].name if workload.metrics else ""
-        names = declared or (own or _default_metric(touched, driver),)
+        usual, others = _usual(workload, factors)
+        names = declared or usual
         for name in names:
             problems += _metric(path, name, known, primary=True)
-            problems += _made(path, name, workload.name, touched)
+            problems += _made(path, name, workload, factors)
         primary += [(workload.name, name) for name in names]
-        if table.secondary is None:
-            more: Sequence[str] = ()
-            if isinstance(driver, SupportsFamily):
-                more = _in_all([driver.family(each) for _, each in variants(workload, factors)])
-        else:
+        more: Sequence[str] = others
+        if table.secondary is not None:
             more, path = _declared(("decide", "secondary"), table.secondary, workload.name)
             for name in more:
                 problems += _metric(path, name, known, primary=True)
-                problems += _made(path, name, workload.name, touched)
+                problems += _made(path, name, workload, factors)
         apart = {*names, *table.guardrails}
         secondary += [(workload.name, name) for name in more if name not in apart]
     for name in table.guardrails:
@@ -192,13 +199,36 @@ def _declared(
     return tuple(dict.fromkeys(names)), path
 
 
-def _in_all(several: Sequence[Sequence[str]]) -> list[str]:
+def _usual(
+    workload: Workload, factors: Sequence[Factor]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The primary and the secondary metrics of a load for which the study names none."""
+    driver, every = tool(workload.tool), [each for _, each in variants(workload, factors)]
+    family: tuple[str, ...] = ()
+    if isinstance(driver, SupportsFamily):
+        family = _in_all([driver.family(each) for each in every])
+    if workload.metrics:
+        return (workload.metrics[0].name,), family
+    whole = (_default_metric(reaches(workload, factors), driver),)
+    if not isinstance(driver, SupportsSections):
+        return whole, family
+    apart = [
+        [of_section(_default_metric([each], driver), each.name) for each in driver.sectioned(load)]
+        for load in every
+    ]
+    own = _in_all(apart)
+    if any(each.after for load in every for each in driver.sectioned(load)):
+        return own or whole, family
+    return whole, (*family, *own)
+
+
+def _in_all(several: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The metrics that every variant of a load gives."""
     first, *others = several
-    return [name for name in first if all(name in each for each in others)]
+    return tuple(name for name in first if all(name in each for each in others))
 
 
-def _default_metric(touched: Sequence[LoadAccess], driver: Tool) -> str:
+def _default_metric(touched: Sequence[LoadAccess | LoadSection], driver: Tool) -> str:
     """The rate of reads, of a load that always reads, else of writes, in what the tool gives."""
     operation = "read" if all(reach.reads for reach in touched) else "write"
     if not isinstance(driver, SupportsMetrics) or driver.usual == "iops":
@@ -211,6 +241,8 @@ def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
     if known.defines(name):
         return known.metric(name)
     operation, quantity = split(name)
+    if "[" in name and not sectioned(name)[1]:
+        return None
     if operation.partition(".")[0] not in OPERATIONS:
         return None
     if quantity.startswith(("clat.", "slat.", "lat.")) and not _LATENCY.fullmatch(quantity):
@@ -232,9 +264,13 @@ def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Itera
 
 
 def _made(
-    path: KeyPath, name: str, workload: str, touched: Sequence[LoadAccess]
+    path: KeyPath, name: str, workload: Workload, factors: Sequence[Factor]
 ) -> Iterator[StudyProblem]:
-    """A load that only writes has no ``read.iops``."""
+    """A load that only writes has no ``read.iops``, nor has a section that there is not."""
+    if section := sectioned(name)[1]:
+        yield from _of_section(path, (name, section), workload, factors)
+        return
+    touched = reaches(workload, factors)
     operation = name.partition(".")[0]
     missing = {
         "read": not all(reach.reads for reach in touched),
@@ -242,18 +278,70 @@ def _made(
     }
     if missing.get(operation):
         other = "write" if operation == "read" else "read"
-        advice = f'For example primary = {{ {workload} = "{other}.iops" }}'
+        advice = f'For example primary = {{ {workload.name} = "{other}.iops" }}'
         if any(reach.reads for reach in touched) and any(reach.writes for reach in touched):
             advice = "Write a study for each direction."
         ever = any(getattr(reach, f"{operation}s") for reach in touched)
         what = f"does not always {operation}" if ever else f"never {operation}s"
-        yield StudyProblem(path, f"workload {workload} {what}", advice)
+        yield StudyProblem(path, f"workload {workload.name} {what}", advice)
+
+
+def _of_section(
+    path: KeyPath, asked: tuple[str, str], workload: Workload, factors: Sequence[Factor]
+) -> Iterator[StudyProblem]:
+    """``asked``: the metric and its section."""
+    (name, section), driver = asked, tool(workload.tool)
+    for _, load in variants(workload, factors):
+        found = driver.sectioned(load) if isinstance(driver, SupportsSections) else ()
+        own = next((each for each in found if each.name == section), None)
+        if own is None:
+            what = f"workload {workload.name} has no section {section!r}"
+            names = [each.name for each in found]
+            advice = choices(section, names, "sections") if names else "Name the metric alone."
+            yield StudyProblem(path, what, advice)
+            return
+        operation = name.partition(".")[0]
+        if operation in ("read", "write") and not getattr(own, f"{operation}s"):
+            other = "write" if operation == "read" else "read"
+            what = f"section {section} of workload {workload.name} never {operation}s"
+            yield StudyProblem(path, what, f"For example {other}.iops[{section}]")
+            return
+
+
+def _mingled(study: Study) -> Iterator[StudyProblem]:
+    """A rate of all sections, where several do the operation one after another, is none of
+    anything."""
+    for path, name, metric_name in _asked(study):
+        workload = study.workload(name)
+        driver = tool(workload.tool)
+        operation = metric_name.partition(".")[0]
+        if sectioned(metric_name)[1] or operation not in ("read", "write", "total"):
+            continue
+        for _, load in variants(workload, study.factors):
+            found = driver.sectioned(load) if isinstance(driver, SupportsSections) else ()
+            doing = [s.name for s in found if getattr(s, f"{operation}s", True)]
+            if len(doing) > 1 and any(each.after and each.pooled for each in found):
+                what = f"{metric_name} of {name} pools sections that follow each other"
+                advice = f'Name a section: "{of_section(metric_name, doing[0])}"'
+                yield StudyProblem(path, what, advice)
+                break
+
+
+def _asked(study: Study) -> Iterator[tuple[KeyPath, str, str]]:
+    """Key, workload and metric of all that a study decides by."""
+    rule = study.decide
+    for key, pairs in (("primary", rule.primary), ("secondary", rule.secondary)):
+        yield from ((("decide", key), workload, name) for workload, name in pairs)
+    for key, given in (("guardrails", rule.guardrails), ("limits", rule.limits)):
+        for name, _ in given:
+            yield from ((("decide", key, name), load.name, name) for load in study.workloads)
 
 
 def unmeasured(study: Study) -> Iterator[StudyProblem]:
     """Metrics that would have no value in any trial: no load does the operation, or its tool does
     not give it.  Only of a study that is yet to run: results are there whatever it asked for."""
     loads = {load.name: load for load in study.workloads}
+    yield from _mingled(study)
     for key, pairs in (("primary", study.decide.primary), ("secondary", study.decide.secondary)):
         for name, metric_name in pairs:
             yield from _given(("decide", key), metric_name, [loads[name]])
@@ -270,7 +358,8 @@ def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[
     if metrics.defines(name) or known_metric(name, metrics) is None:
         return
     drivers = [tool(each.tool) for each in workloads]
-    if any(not isinstance(d, SupportsMetrics) or d.measures.fullmatch(name) for d in drivers):
+    whole = sectioned(name)[0]
+    if any(not isinstance(d, SupportsMetrics) or d.measures.fullmatch(whole) for d in drivers):
         return
     examples = [
         f"{operation}.{quantity}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from iotrial.model.measurement import sectioned
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
@@ -98,7 +99,9 @@ def series(results: Results, workload: str, metric: str) -> Series:
         points=thinned(points, DRAWN),
         measured=len(points),
         blocks=() if recorded else _block_starts(results.records, start),
-        spreads=_spreads([(n, group) for r, n, group in rows if r.state == "valid"]),
+        spreads=_spreads(
+            [(n, group) for r, n, group in rows if r.state == "valid"], sectioned(metric)[1]
+        ),
         one=(words.RUNS if recorded else words.TRIALS).one,
     )
 
@@ -177,12 +180,14 @@ def _extremes(points: Sequence[SeriesPoint]) -> set[SeriesPoint]:
     }
 
 
-def _spreads(rows: Sequence[tuple[Numbers, str]]) -> tuple[PercentileSpread, ...]:
+def _spreads(rows: Sequence[tuple[Numbers, str]], section: str) -> tuple[PercentileSpread, ...]:
+    """``section`` of the load whose latencies they are ('': of all of it)."""
     found: dict[tuple[str, float, str, str], list[float]] = defaultdict(list)
     for row, group in rows:
         for metric, value in row.items():
-            operation, dot, percentile = metric.partition(".clat.p")
-            if dot and value > 0:
+            name, own = sectioned(metric)
+            operation, dot, percentile = name.partition(".clat.p")
+            if dot and own == section and value > 0:
                 found[operation, float(percentile), percentile, group].append(value)
     return tuple(
         _spread(group, operation, f"p{percentile}", sorted(values))

@@ -17,7 +17,7 @@ from iotrial.judgement.judged import TrialCounts
 from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import HostUtilisation, Utilisation
 from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice
-from iotrial.model.measurement import Metric
+from iotrial.model.measurement import Metric, beside, of_section, sectioned
 from iotrial.model.results import ORIGINALS, LatencyDistribution, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
@@ -243,8 +243,10 @@ def _trials(results: Results, responses: Mapping[str, str]) -> tuple[TrialView, 
 
 def _latency(record: TrialRecord, response: str) -> str:
     """The 99th percentile of the response's operation, or of the slowest of them."""
-    own = response.partition(".")[0] + ".clat.p99"
-    every = [m for m in record.measurements if m.job == "all" and m.metric.endswith(".clat.p99")]
+    own = beside(response, "clat.p99")
+    section = sectioned(response)[1]
+    end = of_section(".clat.p99", section)
+    every = [m for m in record.measurements if m.job == "all" and m.metric.endswith(end)]
     return max(every, key=lambda m: (m.metric == own, m.value)).metric if every else own
 
 

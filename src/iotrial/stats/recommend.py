@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
+from iotrial.model.measurement import split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Treatment
@@ -376,7 +377,7 @@ def _claim(finding: Finding, word: str) -> str:
 
 def _comparative(finding: Finding) -> str:
     up = finding.ratio > 1
-    if finding.metric.rpartition(".")[2] in THROUGHPUT:
+    if split(finding.metric)[1] in THROUGHPUT:
         return "faster" if up else "slower"
     return f"{'higher' if up else 'lower'} in {finding.metric}"
 

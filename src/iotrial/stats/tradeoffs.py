@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from iotrial.model.measurement import beside, of_section, sectioned
 from iotrial.model.results import Results
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.stats.blocks import fit
@@ -65,7 +66,7 @@ def tradeoffs(results: Results) -> tuple[Tradeoff, ...]:
     by_workload, found = counted(results), []
     for workload, gain in results.study.decide.primary:
         records = by_workload.get(workload, ())
-        for cost in (f"{gain.partition('.')[0]}.clat.p99", "cpu.per_io"):
+        for cost in (beside(gain, "clat.p99"), of_section("cpu.per_io", sectioned(gain)[1])):
             if cost == gain or not records:
                 continue
             points = _points(results, records, gain, cost)

@@ -31,13 +31,15 @@ from iotrial.formats.fio import json_output as fio_json
 from iotrial.formats.fio.jobfile import JobSection, cut, escaped
 from iotrial.formats.fio.log import OPERATIONS
 from iotrial.formats.fio.log import course as fio_course
+from iotrial.formats.fio.report import section_names
 from iotrial.model.listen import ListenAddress
-from iotrial.model.measurement import Measurement
+from iotrial.model.measurement import Measurement, sectioned
 from iotrial.model.tool import (
     Leftover,
     Load,
     LoadAccess,
     LoadBarrier,
+    LoadSection,
     ParsedOutput,
     RateSeries,
     ToolTarget,
@@ -46,7 +48,16 @@ from iotrial.model.tool import (
 from iotrial.model.workload import Workload
 from iotrial.tools import fio_options as rules
 from iotrial.tools import fio_server
-from iotrial.tools.fio_check import depth_of, jobfile, opened, passed, problems, reach_of, sections
+from iotrial.tools.fio_check import (
+    depth_of,
+    jobfile,
+    opened,
+    passed,
+    problems,
+    reach_of,
+    sections,
+    waits,
+)
 from iotrial.tools.fio_options import resolved
 from iotrial.tools.results import result
 
@@ -84,6 +95,28 @@ class Fio:
     def reach(self, workload: Workload) -> LoadAccess:
         """Raises UsageError for a job file with ``include``, FormatError for one without a job."""
         return reach_of(sections(workload))
+
+    def sectioned(self, workload: Workload) -> tuple[LoadSection, ...]:
+        """See :class:`iotrial.model.tool.SupportsSections`: of a job file."""
+        if not workload.jobfile:
+            return ()
+        found: dict[tuple[str, int], list[JobSection]] = {}
+        group = 0
+        for section in sections(workload):
+            group += waits(section)
+            found.setdefault((section.name, group), []).append(section)
+        first = next(iter(found))[1]
+        return tuple(
+            LoadSection(
+                name,
+                reads=(reach := reach_of(own)).reads,
+                writes=reach.writes,
+                after=group > first or any(section.values("wait_for") for section in own),
+                pooled=True,
+            )
+            for name, ((_, group), own) in zip(section_names(found), found.items(), strict=True)
+            if len(found) > 1
+        )
 
     def unnameable(self, workload: Workload, aimed: ToolTarget) -> str:  # noqa: ARG002 (any load)
         """See :class:`iotrial.model.tool.SupportsPathCheck`.  What stands before our folder is not
@@ -205,6 +238,9 @@ class Fio:
 
     def course(self, folder: Path, metric: str) -> RateSeries | None:
         """See :class:`iotrial.model.tool.SupportsTrace`."""
+        metric, section = sectioned(metric)
+        if section:  # its logs are those of all jobs
+            return None
         operation, _, quantity = metric.partition(".")
         kind = quantity if quantity in _KINDS else "iops"
         logs = {path.name: path.read_bytes() for path in sorted(folder.glob(f"{_LOG}_{kind}.*"))}

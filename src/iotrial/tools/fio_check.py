@@ -67,6 +67,12 @@ def _last(section: JobSection, option: str, default: str) -> str:
     return values[-1].partition(":")[0] if values else default
 
 
+def waits(section: JobSection) -> bool:
+    """Whether it begins when all jobs before it have ended."""
+    ways = ("stonewall", "wait_for_previous")
+    return any(not rules.is_off(value) for way in ways for value in section.values(way)[-1:])
+
+
 def _writes(section: JobSection) -> bool:
     changes = _last(section, "ioengine", "") in rules.CHANGING_ENGINES
     replays = bool(section.values("read_iolog") or section.values("profile"))

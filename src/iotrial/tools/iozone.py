@@ -3,7 +3,8 @@
 Options, beside them IOzone's own letters: ``threads`` (-t: throughput mode; without it one stream
 of single-stream mode), ``size`` (-s, of each file), ``record`` (-r, 4 KiB), ``operations`` (-i:
 ``"write, read"`` or ``"0,1"``, see :data:`OPERATIONS`; write is always first, it makes the files),
-``auto`` (-a: every record size of IOzone's at that file size, each a job of its own), ``direct``
+``auto`` (-a: every record size of IOzone's at that file size, each a section of its own), with
+``min_size`` and ``max_size`` (-n, -g: and every file size from one to the other), ``direct``
 (-I), ``include_close`` (-c), ``include_flush`` (-e), ``cpu`` (-+u), ``mix_read`` (-+p, percent),
 ``each`` (-C: each process too), ``excel`` (-b: a spreadsheet beside the output, and compared).
 
@@ -36,6 +37,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError, UsageError
@@ -52,6 +54,7 @@ from iotrial.model.tool import (
     Leftover,
     Load,
     LoadAccess,
+    LoadSection,
     ParsedOutput,
     ToolTarget,
 )
@@ -78,21 +81,26 @@ _FLAGS = {
     "direct": "-I", "include_close": "-c", "include_flush": "-e", "cpu": "-+u", "each": "-C",
 }  # fmt: skip
 _OPTIONS = (
-    "threads", "size", "record", "operations", "auto", "mix_read", "excel", "stand_in", *_FLAGS,
+    "threads", "size", "record", "operations", "auto", "min_size", "max_size", "mix_read", "excel",
+    "stand_in", *_FLAGS,
 )  # fmt: skip
 _SHEET = "iozone.xls"
 _ONLY_THREADS = frozenset({"mixed", "pwrite", "pread"})
 _MOST_THREADS = 256  # MAXSTREAMS of 3.489
 _MEMORY = "memory"
 _PASSES = 2
-_RECORDS = 13  # sizes of -a: 4 KiB to 16 MiB
+# Of -a, each twice the one before.  Files larger than the second begin with the third, where -n and
+# -g choose their sizes (seen with 3.489).
+_LEAST_RECORD, _MOST_RECORD, _LEAST_OF_LARGE = 4096, 16 * 2**20, 65536
+_SMALLEST, _LARGEST = 64 * 1024, 512 * 2**20  # files, where only one of -n and -g is given
 _PAUSE = 4.0  # seconds; throughput mode, per pass: 3.1 to 4 measured with 3.489, whatever the size
 _STAGE = 0.5  # seconds; fio between two phases, 0.3 to 0.6 measured with 3.33
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """The options as numbers; ``size`` in bytes, 0: not said; ``threads`` 0: single stream."""
+    """The options as numbers; ``size`` in bytes, 0: not said; ``threads`` 0: single stream.
+    ``sizes`` of files that auto mode goes through, by -n and -g; then ``size`` is the largest."""
 
     threads: int
     size: int
@@ -101,6 +109,7 @@ class _Said:
     flags: tuple[str, ...]
     auto: bool
     mix_read: int
+    sizes: tuple[int, ...] = ()
 
 
 class Iozone:
@@ -135,7 +144,7 @@ class Iozone:
                 found.append((name, f"{value!r} cannot stand in for IOzone; fio can"))
         for name, reads in (
             ("threads", _threads), ("size", _size), ("record", _record), ("operations", _tests),
-            ("mix_read", _mix_read),
+            ("max_size", _sizes), ("mix_read", _mix_read),
         ):  # fmt: skip
             try:
                 reads(workload, facts)
@@ -160,6 +169,22 @@ class Iozone:
             return []
         return [f"{operation}.bw" for test in tests for operation in _GIVES[test]]
 
+    def sectioned(self, workload: Workload) -> tuple[LoadSection, ...]:
+        """See :class:`iotrial.model.tool.SupportsSections`: file and record sizes of auto mode."""
+        try:
+            said = _said(workload, {})
+        except UsageError:  # a size that depends on the machine
+            return ()
+        if not said.auto:
+            return ()
+        reads = "read" in said.operations
+        found = tuple(
+            LoadSection(f"{size // 1024}k/{record // 1024}k", reads, writes=True, after=True)
+            for size in said.sizes or (said.size,)
+            for record in _records(size, chosen=bool(said.sizes))
+        )
+        return found if len(found) > 1 else ()
+
     def command(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """Raises UsageError with the first problem :meth:`check` finds, for a device as the
         target, and where nothing says how large the files are."""
@@ -183,7 +208,11 @@ class Iozone:
                 raise UsageError(f"workload {workload.name}: {why}", advice="Rename it.")
             made = _load_of_fio(_phases(said, size), folder or "/", name)
             return Load(made.argv, (*made.files, note))
-        words = ["iozone", "-R", "-s", f"{size // 1024}k"]
+        words = ["iozone", "-R"]
+        if said.sizes:
+            words += ["-n", f"{said.sizes[0] // 1024}k", "-g", f"{said.sizes[-1] // 1024}k"]
+        else:
+            words += ["-s", f"{size // 1024}k"]
         words += ["-a"] if said.auto else ["-r", f"{said.record // 1024}k"]
         words += [word for each in said.operations for word in ("-i", _number(each))]
         words += ["-+p", str(said.mix_read)] if "mixed" in said.operations else []
@@ -242,9 +271,19 @@ def _lasting(workload: Workload, aimed: ToolTarget, pace: AssumedSpeed) -> float
     streams = sum(each not in {"random", "mixed"} for each in said.operations)
     jumps = len(said.operations) - streams
     pause = _STAGE if workload.option("stand_in") else _PAUSE if said.threads else 0.0
-    passes = _PASSES * (_RECORDS if said.auto else 1)
-    moved = size * (streams / pace.stream + jumps / said.record / pace.rate)
-    return passes * (pause * len(said.operations) + moved)
+    every = [(size, said.record)]
+    if said.auto:
+        chosen = bool(said.sizes)
+        every = [(s, r) for s in said.sizes or (size,) for r in _records(s, chosen=chosen)]
+    moved = sum(s * (streams / pace.stream + jumps / r / pace.rate) for s, r in every)
+    return _PASSES * (len(every) * pause * len(said.operations) + moved)
+
+
+def _records(size: int, *, chosen: bool) -> list[int]:
+    """The record sizes of auto mode for a file; ``chosen``: its size is by -n and -g."""
+    least = _LEAST_OF_LARGE if chosen and size > _MOST_RECORD else _LEAST_RECORD
+    sizes = (least * 2**power for power in range(_MOST_RECORD // least))
+    return list(takewhile(lambda record: record <= min(size, _MOST_RECORD), sizes))
 
 
 def _place(aimed: ToolTarget) -> tuple[str, str]:
@@ -293,6 +332,18 @@ def _record(workload: Workload, facts: Mapping[str, float]) -> int:
     return _kib(_whole(workload, "record", "4k", facts))
 
 
+def _sizes(workload: Workload, facts: Mapping[str, float]) -> tuple[int, ...]:
+    """The file sizes from -n to -g, each twice the one before; none where neither is given."""
+    if not any(str(workload.option(name, "")) for name in ("min_size", "max_size")):
+        return ()
+    least = _kib(_whole(workload, "min_size", str(_SMALLEST), facts))
+    most = _kib(_whole(workload, "max_size", str(_LARGEST), facts))
+    if least > most:
+        raise UsageError(f"{format_bytes(most)} is less than min_size, {format_bytes(least)}")
+    doubled = (least * 2**power for power in range(most.bit_length()))
+    return tuple(takewhile(lambda size: size <= most, doubled))
+
+
 def _kib(size: int) -> int:
     if size < 1024 or size % 1024:  # noqa: PLR2004 (IOzone counts in KiB)
         raise UsageError(f"{size} bytes: IOzone takes multiples of 1 KiB")
@@ -315,14 +366,16 @@ def _tests(workload: Workload, facts: Mapping[str, float]) -> tuple[str, ...]:  
 
 
 def _said(workload: Workload, facts: Mapping[str, float]) -> _Said:
+    sizes = _sizes(workload, facts)
     return _Said(
         _threads(workload, facts),
-        _size(workload, facts),
+        sizes[-1] if sizes else _size(workload, facts),
         _record(workload, facts),
         _tests(workload, facts),
         tuple(word for name, word in _FLAGS.items() if workload.option(name, default=False)),
         workload.option("auto", default=False) is True,
         _mix_read(workload, facts),
+        sizes,
     )
 
 
@@ -352,7 +405,7 @@ def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
         lacking = _missing_in_fio(said.operations)
         if lacking:
             yield "operations", f"fio, which is to stand in, has nothing like {', '.join(lacking)}"
-        for name in ("auto", "excel", "each", "cpu", "include_close"):
+        for name in ("auto", "min_size", "max_size", "excel", "each", "cpu", "include_close"):
             if workload.option(name, default=False):
                 yield name, "fio, which is to stand in, has no such thing"
         return
@@ -360,12 +413,20 @@ def _together(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
     if alone and not said.threads:
         what = f"{min(alone)} is of the throughput mode only: set threads = 1 or more"
         yield "operations", what
-    if said.auto and said.threads:
-        yield "auto", "auto mode is one stream: remove threads"
-    if said.auto and workload.option("record"):
-        yield "auto", "auto mode takes every record size: remove record"
+    yield from _of_auto(said, workload)
     if workload.option("each", default=False) and not said.threads:
         yield "each", "one stream has one process: set threads, or remove it"
+
+
+def _of_auto(said: _Said, workload: Workload) -> Iterator[tuple[str, str]]:
+    if said.auto and said.threads:
+        yield "auto", "auto mode is one stream: remove threads"
+    if said.sizes and not said.auto:
+        yield "max_size", "file sizes are gone through in auto mode only: add auto = true"
+    if said.sizes and workload.option("size"):
+        yield "size", "min_size and max_size say how large the files are: remove it"
+    if said.auto and workload.option("record"):
+        yield "auto", "auto mode takes every record size: remove record"
 
 
 def _share(aimed: ToolTarget, said: _Said) -> int:

@@ -39,11 +39,13 @@ from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio.report import (
+    ONE_AFTER_ANOTHER,
     FioJob,
     bins,
     doubts_about,
     job_from,
     measurements,
+    of_sections,
     queue_doubts,
     weights,
 )
@@ -498,7 +500,10 @@ def parse(data: bytes, raw: str) -> ParsedOutput:
     doubts = doubts_about(jobs, said, report.repeated)
     shallow = queue_doubts(report.record, [entry for _, entry in entries])
     said_disks = _disks(report.record.get("disk_util"))
-    measured = (*measurements(jobs, raw), *utilisation(report.record, raw))
+    apart = tuple(of_sections(jobs, raw))
+    if apart:  # and a study is judged by these
+        doubts = tuple(doubt for doubt in doubts if doubt.check != ONE_AFTER_ANOTHER)
+    measured = (*measurements(jobs, raw), *apart, *utilisation(report.record, raw))
     return ParsedOutput(measured, (*doubts, *shallow), jobs, said_disks)
 
 
@@ -517,7 +522,8 @@ def together(several: Sequence[ParsedOutput], all_of: str) -> tuple[Measurement,
     """
     bases = (each.basis for each in several)
     jobs = [job_from for basis in bases if isinstance(basis, tuple) for job_from in basis]
-    return tuple(each for each in measurements(jobs, all_of) if each.job == "all")
+    whole = (each for each in measurements(jobs, all_of) if each.job == "all")
+    return (*whole, *of_sections(jobs, all_of))
 
 
 class _Json:

@@ -29,14 +29,15 @@ from __future__ import annotations
 import errno
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.formats.fio.bins import PERCENTILES, added_up, middle, percentiles
-from iotrial.model.measurement import Measurement
+from iotrial.model.measurement import Measurement, of_section
 from iotrial.model.recording import LatencyHistogram
 from iotrial.model.trial import Doubt
 from iotrial.units import format_value
@@ -288,6 +289,33 @@ def measurements(jobs: Sequence[FioJob], raw: str) -> tuple[Measurement, ...]:
     ``cpu.usr`` and ``cpu.sys`` (shares of one core), ``cpu.per_io`` (s).
     """
     return (*_together(jobs, raw), *(each for one in jobs for each in _alone(one, raw)))
+
+
+ONE_AFTER_ANOTHER = "one-after-another"
+"""The doubt about numbers of all jobs, where some began when others had ended."""
+
+
+def of_sections(jobs: Sequence[FioJob], raw: str) -> Iterator[Measurement]:
+    """The same of each section of a job file that has several: over its jobs, its name in
+    brackets (``read.iops[4k-read]``)."""
+    by_section: dict[tuple[str, int], list[FioJob]] = {}
+    for one in jobs:
+        by_section.setdefault((one.label.rpartition("#")[0], one.group), []).append(one)
+    names = section_names(by_section)
+    for name, own in zip(names, by_section.values(), strict=True) if len(names) > 1 else ():
+        for each in _together(own, raw):
+            yield replace(each, metric=of_section(each.metric, name))
+
+
+def section_names(sections: Iterable[tuple[str, int]]) -> list[str]:
+    """What sections are called, by their names and groups: ``mixed``, and ``mixed(2)`` for one
+    that has the name of an earlier one, and begins when that has ended."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name, _ in sections:
+        seen[name] += 1
+        found.append(name if seen[name] == 1 else f"{name}({seen[name]})")
+    return found
 
 
 def bins(jobs: Sequence[FioJob]) -> dict[str, LatencyHistogram]:
@@ -560,7 +588,7 @@ def _in_concert(jobs: Sequence[FioJob]) -> Iterator[Doubt]:
     groups = {one.group for one in jobs}
     if len(groups) > 1:
         what = f"{len(groups)} groups of jobs ran one after another: rates are averages over time"
-        yield Doubt("one-after-another", what, "give each stage a workload of its own")
+        yield Doubt(ONE_AFTER_ANOTHER, what, "give each stage a workload of its own")
     for group in sorted(groups):
         spans = [one.measured for one in jobs if one.group == group and one.measured]
         if spans and min(spans) < max(spans) * (1 - _UNEVEN):
