@@ -183,6 +183,8 @@ class ResourceUsageRow(TypedDict):
     latency: NotRequired[Number]
     depth: NotRequired[Number]
     limit: NotRequired[Count]
+    iowait: NotRequired[Number]
+    load: NotRequired[Number]
 
 
 class SessionRow(TypedDict):

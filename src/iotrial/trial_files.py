@@ -14,7 +14,7 @@ from typing import Any
 from iotrial import files, rows
 from iotrial.errors import FormatError
 from iotrial.formats import telemetry
-from iotrial.model.results import ResourceUsage, strain_of
+from iotrial.model.results import DevicePoint, ResourceUsage, strain_of
 from iotrial.model.study import Study
 from iotrial.model.tool import ParsedOutput, RateSeries, SupportsTrace, Tool
 from iotrial.model.trial import Trial, TrialRecord
@@ -73,6 +73,10 @@ class FolderTraces:
     def of_device(self, record: TrialRecord) -> RateSeries | None:
         path = self._trial(record) / "telemetry.jsonl"
         return telemetry.course(files.read_bytes(path, self.folder)) if path.is_file() else None
+
+    def samples(self, record: TrialRecord) -> tuple[DevicePoint, ...]:
+        path = self._trial(record) / "telemetry.jsonl"
+        return telemetry.samples(files.read_bytes(path, self.folder)) if path.is_file() else ()
 
     def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
         place = self._trial(record)

@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from iotrial.formats.telemetry import DiskAdapter, TelemetryRange, between, limits, strains
+from iotrial.formats.telemetry import (
+    DiskAdapter,
+    TelemetryRange,
+    between,
+    limits,
+    samples,
+    strains,
+)
 from iotrial.model.results import ResourceUsage, strain_of
 from iotrial.stats.scaling import typical, uneven, why
 
@@ -37,6 +44,36 @@ def test_only_the_time_measured_counts_and_not_the_last_look() -> None:
     assert [row["t"] for row in between(data, 0.0, 5.3) or ()] == [0.0, 5.3]
     assert between(line(0.0), 1.0, 1.0) is None
     assert between(b'{"t":1.0,\n{"t":', 1.0, 2.0) is None
+
+
+def test_the_load_is_the_mean_of_tasks_in_the_time_measured() -> None:
+    rows = [line(float(t), cpu={}, tasks=[t, 1]) for t in range(5)]
+    data = b"\n".join(rows) + b"\n"
+    _, last = between(data, 2.5, 4.0) or ({}, {})
+    assert last["load"] == pytest.approx((2 + 1 + 3 + 1) / 2), "the line at the end is not counted"
+    assert "load" not in (between(b"\n".join(map(line, (0.0, 1.0))), 0.0, 1.0) or ({}, {}))[1]
+
+
+def test_waiting_for_io_is_told_apart_from_being_idle() -> None:
+    cpu = {"user": 50, "softirq": 0, "idle": 30, "iowait": 20, "steal": 0}
+    (found,) = strains("box1", [told({"cpu": cpu})])
+    assert (found.busy, found.iowait, found.load) == (0.5, 0.2, None)
+    none = {**cpu, "idle": 50, "iowait": 0}
+    (other,) = strains("box1", [told({"cpu": none})])
+    assert strain_of(other.as_dict()).iowait == 0.0, "none is a number too"
+
+
+def test_what_a_device_did_between_its_samples() -> None:
+    rows = [
+        line(0.0, disk=disk(0)),
+        line(1.0, disk=disk(400, ms=800, depth_ms=900)),
+        line(3.0, disk=disk(400, ms=800, depth_ms=900)),
+    ]
+    first, second = samples(b"\n".join(rows))
+    assert (first.t, first.ios, first.latency, first.depth) == (0.5, 400.0, 0.002, 0.9)
+    assert (second.t, second.ios, second.latency, second.depth) == (2.0, 0.0, None, 0.0)
+    assert samples(b"\n".join([*rows, b'{"t":4.0,"dis'])) == ()
+    assert samples(line(0.0, network={})) == ()
 
 
 def test_a_disk_takes_what_its_queues_take_or_the_disk_itself() -> None:

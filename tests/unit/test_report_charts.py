@@ -54,7 +54,7 @@ def test_the_means_are_drawn_in_their_own_unit_with_the_interval_of_each() -> No
         assert extent.low is not None
         assert row["low"] < row["v"] < row["high"]
         assert row["v"] == pytest.approx(extent.middle / 1000)
-    assert "read IOPS (k/s)" in re.findall(r">([^<]+)</text>", FIGURES[1].svg)
+    assert "read IOPS (kIOPS)" in re.findall(r">([^<]+)</text>", FIGURES[1].svg)
     told = next(row for row in PART.findings if row.finding.level == "bfq")
     (mean,) = [
         extent.middle for treatment, extent in PART.means if dict(treatment) == {"scheduler": "bfq"}

@@ -13,6 +13,7 @@ from iotrial.execute.load.sampler import (
     interfaces,
     interrupts,
     pressures,
+    tasks,
 )
 from iotrial.hosts.fake import FakeHost
 
@@ -91,6 +92,11 @@ def test_each_cpu_says_how_long_it_was_busy_and_in_interrupts() -> None:
     assert cores(text) == {"0": [15, 7, 68], "11": [0, 0, 7]}
 
 
+def test_tasks_that_run_and_those_that_wait_for_io_are_counted() -> None:
+    assert tasks("cpu 1\nprocs_running 3\nprocs_blocked 2\n") == [3, 2]
+    assert tasks("") == [0, 0]
+
+
 def test_an_interface_says_what_it_received_and_sent() -> None:
     text = "head\nhead\n  eth0: 100 1 0 0 0 0 0 0 200 2 0 0 0 0 0 0\n    lo:5 1\n"
     assert interfaces(text) == {"eth0": [100, 200]}
@@ -114,6 +120,6 @@ def test_what_a_device_is_built_on_is_sampled_and_its_limits_once(tmp_path: Path
     assert rows[0]["limits"]["fake0"][0] > 0
     assert rows[0]["limits"]["gone"] == [0, 0]
     assert "limits" not in rows[1]
-    assert {"cores", "nics"} <= rows[1].keys()
+    assert {"cores", "nics", "tasks"} <= rows[1].keys()
     other = [json.loads(line) for line in beside.read_text().splitlines()]
-    assert not {"cores", "nics"} & other[1].keys()
+    assert not {"cores", "nics", "tasks"} & other[1].keys()

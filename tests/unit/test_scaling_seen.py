@@ -14,9 +14,11 @@ from stats_studies import noisy, results
 from iotrial.execute.load.part import keep_strain
 from iotrial.judgement import Judged, completed
 from iotrial.judgement.utilisation import ScalingLevel
-from iotrial.model.results import ResourceUsage
+from iotrial.model.results import DevicePoint, ResourceUsage
+from iotrial.report.charts import pictures
 from iotrial.report.document import document
 from iotrial.report.scaling import MOST_BORNE, borne_rows
+from iotrial.report.series import coarser
 from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import ReportView, view
@@ -164,3 +166,92 @@ def test_results_without_strains_and_torn_ones_still_have_their_steps(
     again = view(completed(replace(made, traces=FolderTraces(tmp_path)), judge(made)))
     assert [step.seen for step in steps(again).values()] == [(), ()]
     assert again.borne == ()
+
+
+# -- how busy things were -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Judged:
+    """One disk of one host: bfq keeps it busier, and waits; each trial has its samples."""
+    made = results(
+        {"scheduler": ("none", "bfq")}, ["reads"], 3, noisy(0.005, 1, {("reads", "bfq"): 0.8})
+    )
+    made = replace(made, folder=tmp_path, traces=FolderTraces(tmp_path))
+    for record in made.records:
+        bfq = record.trial.treatment[-1][1] == "bfq"
+        folder = tmp_path / "trials" / record.trial.folder
+        folder.mkdir(parents=True)
+        cpu = ResourceUsage(
+            "local", "cpu", "all", busy=0.25, iowait=0.5 if bfq else 0.0, load=3.5 if bfq else 2.0
+        )
+        disk = ResourceUsage(
+            "local", "device", "sda", "disk",
+            busy=0.97 if bfq else 0.61, ios=1000.0, latency=2e-3 if bfq else 1e-3, depth=4.0,
+        )  # fmt: skip
+        keep_strain(folder, [cpu, disk])
+        lines = [
+            {"t": float(t), "disk": {"reads": 100 * t, "writes": 0, "read_ms": 50 * t,
+                                     "write_ms": 0, "weighted_ms": 80 * t}}
+            for t in range(4)
+        ]  # fmt: skip
+        text = "\n".join(json.dumps(line, separators=(",", ":")) for line in lines)
+        (folder / "telemetry.jsonl").write_text(text + "\n")
+    return completed(made, judge(made))
+
+
+@pytest.mark.parametrize("shape", ["text", "md", "html"])
+def test_every_shape_says_how_busy_one_disk_of_one_host_was(busy: Judged, shape: str) -> None:
+    told = shapes(view(busy))[shape]
+    assert "Utilisation" in told
+    for said in ("97%", "61%", "2.00 ms", "50%", "3.5"):
+        assert said in told
+    assert view(busy).borne == (), "there is nothing to share it among"
+
+
+def test_the_document_says_how_busy_each_treatment_kept_its_device(busy: Judged) -> None:
+    first, second = document(busy)["usage"]
+    assert first["treatment"] == {"scheduler": "none"}
+    assert (first["iowait"], second["iowait"], second["device"]) == (0.0, 0.5, 0.97)
+    assert second["latency"] == pytest.approx(2e-3)
+    assert "core" not in second, "nobody counted it"
+
+
+def test_the_middle_trial_of_each_treatment_is_drawn_over_time(busy: Judged) -> None:
+    (part,) = view(busy).parts
+    assert [curve.group for curve in part.curves] == ["none", "bfq"]
+    values = {r.trial.number: r.value("read.iops") for r in busy.results.records}
+    for curve in part.curves:
+        own = sorted(
+            values[r.trial.number] or 0.0
+            for r in busy.results.records
+            if r.trial.treatment[-1][1] == curve.group
+        )
+        assert values[curve.trial] == own[1]
+        assert [each.ios for each in curve.samples] == [100.0] * 3
+        assert [each.latency for each in curve.samples] == [0.0005] * 3
+    drawn = {figure.title for figure in pictures(view(busy)).parts[0]}
+    assert {"I/O rate of the device over time", "Latency of the device over time"} <= drawn
+
+
+def test_long_trials_are_drawn_as_means_over_neighbours() -> None:
+    every = [DevicePoint(float(t), 100.0 + t % 2, 1e-3 if t % 2 else None, 2.0) for t in range(999)]
+    fewer = coarser(every, 120)
+    assert len(fewer) <= 120
+    assert fewer[0].ios == pytest.approx(100.5, abs=0.1)
+    assert fewer[0].latency == pytest.approx(1e-3)
+    assert coarser(every[:5], 120) == tuple(every[:5])
+
+
+def test_values_against_levels_have_a_line_for_each_combination_of_the_others() -> None:
+    def titles(factors: dict[str, tuple[str, ...]]) -> set[str]:
+        made = results(factors, ["reads"], 3, noisy(0.01, 1))
+        return {each.title for each in pictures(view(completed(made, judge(made)))).parts[0]}
+
+    depth, two = ("1", "4", "16"), ("none", "bfq")
+    told = "read IOPS against depth"
+    assert told in titles({"depth": depth, "scheduler": two})
+    assert told not in titles({"depth": depth}), "one line: the knee has it"
+    assert told not in titles({"depth": depth[:2], "scheduler": two}), "no line has two points"
+    many = tuple(map(str, range(7)))
+    assert told not in titles({"depth": ("1", "2", "3", "4", "5", "6", "7", "8"), "odd": many})

@@ -18,11 +18,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from iotrial.model.results import ResourceUsage, StrainKind
+from iotrial.model.results import DevicePoint, ResourceUsage, StrainKind
 from iotrial.model.tool import RateSeries
 
 SECTOR = 512
@@ -50,7 +51,35 @@ def course(data: bytes) -> RateSeries | None:
     return RateSeries(step, tuple(rates.tolist()), "the device's bytes")
 
 
+def samples(data: bytes) -> tuple[DevicePoint, ...]:
+    """What the device did between each two lines, ramp time included; () where it is not counted,
+    or a line is torn."""
+    rows: list[tuple[float, dict[str, int]]] = []
+    for line in data.splitlines():
+        moment, counted = _T.match(line), _DISK.search(line)
+        if not moment or not counted:
+            return ()
+        try:
+            rows.append((float(moment[1]), json.loads(counted[1])))
+        except ValueError:
+            return ()
+    return tuple(
+        DevicePoint(
+            (before + after) / 2,
+            (done := grown["reads"] + grown["writes"]) / (after - before),
+            (grown["read_ms"] + grown["write_ms"]) / 1000 / done if done else None,
+            grown["weighted_ms"] / 1000 / (after - before),
+        )
+        for (before, old), (after, new) in pairwise(rows)
+        if after > before and old.keys() >= _COUNTED and new.keys() >= _COUNTED
+        for grown in [{name: max(0, new[name] - old[name]) for name in _COUNTED}]
+    )
+
+
+_DISK = re.compile(rb'"disk":(\{[^{}]*\})')
+_COUNTED = {"reads", "writes", "read_ms", "write_ms", "weighted_ms"}
 _T = re.compile(rb'^\{"t":([0-9.]+)')
+_TASKS = re.compile(rb'"tasks":\[(\d+),(\d+)\]')
 _FEW = 2
 _IDLE = ("idle", "iowait", "steal")
 
@@ -84,7 +113,8 @@ class TelemetryRange:
 
 def between(data: bytes, measured: float, seconds: float) -> tuple[Row, Row] | None:
     """First and last line of the time that was ``measured`` at the end of a load that took
-    ``seconds``; of all, where too few are in it.  None where there are no two whole lines."""
+    ``seconds``; of all, where too few are in it.  None where there are no two whole lines.  The
+    last has the mean ``load`` too: tasks that ran or waited for I/O, where they were counted."""
     timed = [(float(found[1]), line) for line in data.splitlines() if (found := _T.match(line))]
     inside = [line for t, line in timed[:-1] if t >= seconds - measured] if measured else []
     lines = inside if len(inside) >= _FEW else [line for _, line in timed]
@@ -92,6 +122,9 @@ def between(data: bytes, measured: float, seconds: float) -> tuple[Row, Row] | N
         rows = [json.loads(lines[place]) for place in (0, -1)]
     except (IndexError, ValueError):
         return None
+    counted = [int(found[1]) + int(found[2]) for line in lines if (found := _TASKS.search(line))]
+    if counted:
+        rows[1]["load"] = sum(counted) / len(counted)
     return (rows[0], rows[1]) if rows[1]["t"] > rows[0]["t"] else None
 
 
@@ -143,6 +176,8 @@ def _processors(host: str, told: Sequence[TelemetryRange]) -> Iterator[ResourceU
             busy=_round(1 - sum(spent.get(state, 0) for state in _IDLE) / whole),
             interrupts=_round((spent.get("irq", 0) + spent.get("softirq", 0)) / whole),
             stolen=_round(spent.get("steal", 0) / whole),
+            iowait=_round(spent.get("iowait", 0) / whole),
+            load=round(each.last["load"], 2) if "load" in each.last else None,
         )
         break
     for each in told:

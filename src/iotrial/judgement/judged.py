@@ -9,7 +9,13 @@ from iotrial.judgement import noise
 from iotrial.judgement.diagnostics import diagnosed
 from iotrial.judgement.parts import WorkloadFindings, parts, responses
 from iotrial.judgement.stages import judge_stages
-from iotrial.judgement.utilisation import HostUtilisation, Utilisation, where
+from iotrial.judgement.utilisation import (
+    HostUtilisation,
+    TreatmentUsage,
+    Utilisation,
+    usages,
+    where,
+)
 from iotrial.judgement.utilisation import rows as host_rows
 from iotrial.model.finding import Comparison
 from iotrial.model.results import Results
@@ -40,7 +46,8 @@ class Judged:
     them, and the steps of factors that count; ``responses`` the metric that answers for each
     workload.  ``hosts`` is what each of several hosts contributed, ``block_hosts`` what they differ
     by where blocks are spread over them, ``utilisation`` what CPUs, links, adapters, devices and
-    paths bore.  ``noise`` is what an A/A study found, empty for any other.
+    paths bore, ``usages`` how busy hosts and devices were under each treatment.  ``noise`` is what
+    an A/A study found, empty for any other.
     """
 
     results: Results
@@ -52,6 +59,7 @@ class Judged:
     block_hosts: tuple[HostEffect, ...]
     utilisation: tuple[Utilisation, ...]
     noise: tuple[noise.WorkloadNoise, ...] = ()
+    usages: tuple[TreatmentUsage, ...] = ()
 
     @property
     def doubts(self) -> tuple[Doubt, ...]:
@@ -107,4 +115,5 @@ def completed(results: Results, comparison: Comparison) -> Judged:
         block_hosts=host_effects(results),
         utilisation=where(results),
         noise=noise.noise(results),
+        usages=() if results.study.design.kind == "recorded" else usages(results),
     )

@@ -9,7 +9,7 @@ was seen at a limit or uneven is no proof of a cause (:mod:`iotrial.stats.scalin
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FormatError
@@ -17,6 +17,7 @@ from iotrial.model.finding import Finding
 from iotrial.model.measurement import Metrics, split
 from iotrial.model.results import ResourceUsage, Results
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
+from iotrial.stats.responses import counted, in_order
 from iotrial.stats.scaling import Scaling, ScalingObservation, counting, scaling, typical, why
 
 _TRIALS = 9
@@ -105,6 +106,65 @@ class Utilisation:
     treatment: str
     strains: tuple[ResourceUsage, ...]
     shares: Mapping[int, tuple[float, float]]
+
+
+MOST_TREATMENTS = 40
+"""Treatments of a workload up to which each is read: more are no table that anybody looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class TreatmentUsage:
+    """How busy hosts and devices were under one treatment of a workload: medians over its trials,
+    means over hosts and devices; shares of the time, but ``load`` (tasks that ran or waited for
+    I/O) and ``depth`` (I/Os in flight, of all devices), and ``latency`` in seconds.  None: not
+    known."""
+
+    workload: str
+    treatment: Treatment
+    cpu: float | None
+    iowait: float | None
+    load: float | None
+    core: float | None
+    device: float | None
+    depth: float | None
+    latency: float | None
+
+
+def usages(results: Results) -> tuple[TreatmentUsage, ...]:
+    """One for each treatment with telemetry, by workload in the study's order."""
+    found: list[TreatmentUsage] = []
+    for workload, records in counted(results).items():
+        groups: dict[Treatment, list[TrialRecord]] = {}
+        for record in records:
+            groups.setdefault(record.trial.treatment, []).append(record)
+        cells = in_order(results.study, set(groups)) if len(groups) <= MOST_TREATMENTS else ()
+        seen = ((cell, borne(results, groups[cell])) for cell in cells)
+        found += [_usage(workload, cell, strains) for cell, strains in seen if strains]
+    return tuple(found)
+
+
+def _usage(workload: str, treatment: Treatment, strains: Sequence[ResourceUsage]) -> TreatmentUsage:
+    cpus, cores, devices = (
+        [each for each in strains if each.kind == kind] for kind in ("cpu", "core", "device")
+    )
+    done = sum(each.ios for each in devices)
+    waited = sum(each.latency * each.ios for each in devices)
+    return TreatmentUsage(
+        workload,
+        treatment,
+        cpu=_mean(each.busy for each in cpus),
+        iowait=_mean(each.iowait for each in cpus),
+        load=_mean(each.load for each in cpus),
+        core=_mean(each.busy for each in cores),
+        device=_mean(each.busy for each in devices),
+        depth=sum(each.depth for each in devices) if devices else None,
+        latency=waited / done if done else None,
+    )
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def where(results: Results) -> tuple[Utilisation, ...]:

@@ -46,7 +46,8 @@ class ResourceUsage:
 
     ``busy`` is a share of the time: a CPU's that was not idle, a device's with I/O in flight; of a
     link, what it carried of its speed in the direction with more (None: not known).
-    ``interrupts`` and ``stolen`` are shares of a CPU's time.  ``ios`` are done a second, both ways
+    ``interrupts``, ``stolen`` and ``iowait`` are shares of a CPU's time, ``load`` is how many
+    tasks ran or waited for I/O on average (None: not known).  ``ios`` are done a second, both ways
     together, ``came`` and ``went`` are bytes a second read or received, written or sent;
     ``latency`` is the mean of the I/Os in seconds, ``depth`` how many
     were in flight on average and ``limit`` how many could be (0: not known).
@@ -65,10 +66,20 @@ class ResourceUsage:
     latency: float = 0.0
     depth: float = 0.0
     limit: int = 0
+    iowait: float | None = None
+    load: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, without what says nothing."""
-        return {name: value for name, value in asdict(self).items() if value not in ("", 0, None)}
+        zeros = (
+            "iowait",
+            "load",
+        )  # which say something: of a machine that does not count them None
+        return {
+            name: value
+            for name, value in asdict(self).items()
+            if value not in ("", 0, None) or (name in zeros and value is not None)
+        }
 
 
 def strain_of(row: Mapping[str, Any]) -> ResourceUsage:
@@ -80,12 +91,28 @@ def strain_of(row: Mapping[str, Any]) -> ResourceUsage:
     return ResourceUsage(**{name: value for name, value in row.items() if name in known})
 
 
+@dataclass(frozen=True, slots=True)
+class DevicePoint:
+    """What a device did between two samples: ``t`` is the middle, in seconds since the load began;
+    ``ios`` done a second, their mean ``latency`` in seconds (None: there were none), how many
+    were in flight on average (``depth``)."""
+
+    t: float
+    ios: float
+    latency: float | None
+    depth: float
+
+
 class TrialTraces(Protocol):
     """What trials noted beside their numbers.  There is much of it, so that it is read from a
     results folder only when it is asked for.  Each raises FormatError for what is not whole."""
 
     def of_device(self, record: TrialRecord) -> RateSeries | None:
         """The rate of the device over time; None where it was not kept."""
+        ...
+
+    def samples(self, record: TrialRecord) -> tuple[DevicePoint, ...]:
+        """What the device did over time; () where that was not kept."""
         ...
 
     def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
@@ -103,6 +130,9 @@ class NoTraces:
 
     def of_device(self, record: TrialRecord) -> RateSeries | None:  # noqa: ARG002
         return None
+
+    def samples(self, record: TrialRecord) -> tuple[DevicePoint, ...]:  # noqa: ARG002
+        return ()
 
     def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:  # noqa: ARG002
         return None

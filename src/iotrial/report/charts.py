@@ -12,14 +12,17 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import Literal
 
 from iotrial.called import called
 from iotrial.extras import advice, missing
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.measurement import Metric
+from iotrial.model.results import DevicePoint
+from iotrial.model.study import ordered
 from iotrial.model.trial import treatment_text
 from iotrial.report import effects, panels
 from iotrial.report.blocks import Figure
@@ -50,7 +53,14 @@ from iotrial.report.effects import effect_figures
 from iotrial.report.knees import knee_figures
 from iotrial.report.panels import panel_figure
 from iotrial.report.races import race_figures
-from iotrial.report.series import ALL_SHOWN, PercentileSpread, Series, SeriesPoint
+from iotrial.report.series import (
+    ALL_SHOWN,
+    MOST_CURVES,
+    PercentileSpread,
+    Series,
+    SeriesPoint,
+    TrialSeries,
+)
 from iotrial.report.view import ReportView, WorkloadView
 from iotrial.report.words import (
     VERDICTS,
@@ -65,7 +75,7 @@ from iotrial.report.words import (
     visible,
 )
 from iotrial.stats.tradeoffs import MeanInterval
-from iotrial.units import axis_scale, format_seconds, format_value
+from iotrial.units import axis_scale, format_seconds, format_value, parse_bytes
 
 _CELLS = 48
 _NAMED = 12
@@ -73,6 +83,9 @@ _VERDICT_COLOURS = (BETTER, WORSE, SAME, UNSURE)
 _ROW = 46
 MOST_MEANS = 24
 """Treatments up to which their means are drawn."""
+Curve = Literal["ios", "latency"]
+_CURVES: dict[Curve, str] = {"ios": "I/O rate of the device", "latency": "Latency of the device"}
+_FEWEST_LEVELS = 3
 _CROWD = 400  # points from which they are drawn small
 
 
@@ -145,10 +158,17 @@ def figures(part: WorkloadView, margin: float, ident: str) -> tuple[Figure, ...]
         made.append(_interval_figure(drawn, margin, f"{ident}-change"))
     if 1 < len(part.means) <= MOST_MEANS:
         made.append(_means_figure(part, f"{ident}-means"))
+    if leveled := _leveled(part):
+        made.append(_levels_figure(part, *leveled, f"{ident}-levels"))
     for operation in dict.fromkeys(spread.operation for spread in part.series.spreads):
         made.append(_latency_figure(part, operation, f"{ident}-latency-{len(made)}"))
     if part.series.points:
         made.append(_trials_figure(part, f"{ident}-trials"))
+    if part.curves:
+        made += [
+            _curve_figure(part, "ios", f"{ident}-rate"),
+            _curve_figure(part, "latency", f"{ident}-wait"),
+        ]
     return tuple(made)
 
 
@@ -175,6 +195,81 @@ def _means_figure(part: WorkloadView, ident: str) -> Figure:
         title,
         caption if told else "Point: geometric mean.",
     )
+
+
+Lines = Mapping[str, Sequence[tuple[str, MeanInterval]]]
+"""What a line is called → its (level, mean), ascending."""
+
+
+def _leveled(part: WorkloadView) -> tuple[str, Lines] | None:
+    """The factor whose levels are most numbers, and by the other factors' levels the means along
+    it.  None where no factor has three numbers, where there is one line (the knee has it), or more
+    than can be told apart."""
+    labels: dict[str, dict[str, None]] = defaultdict(dict)
+    for treatment, _ in part.means:
+        for factor, label in treatment:
+            labels[factor][label] = None
+    numbers = {factor: len(ordered(list(own))) for factor, own in labels.items()}
+    factor = max(numbers, key=lambda name: numbers[name], default="")
+    if not factor or numbers[factor] < _FEWEST_LEVELS:
+        return None
+    kept = [name for name in _varied(part) if name != factor]
+    order = ordered(list(labels[factor]))
+    lines: dict[str, list[tuple[str, MeanInterval]]] = defaultdict(list)
+    for treatment, extent in part.means:
+        label = dict(treatment)[factor]
+        if label in order:
+            rest = tuple(pair for pair in treatment if pair[0] in kept)
+            name = rest[0][1] if len(rest) == 1 else treatment_text(rest)
+            lines[visible(name)].append((label, extent))
+    for line in lines.values():
+        line.sort(key=lambda pair: order.index(pair[0]))
+    return (factor, lines) if 1 < len(lines) <= MOST_CURVES else None
+
+
+def _levels_figure(part: WorkloadView, factor: str, lines: Lines, ident: str) -> Figure:
+    """The numbers themselves along the levels of a factor that are numbers."""
+    title = f"{part.metric.title} against {visible(factor)}"
+    unit = part.metric.display_unit
+    words = " ".join(
+        f"{name}, {visible(label)}: {effects.extent(extent, unit)}."
+        for name, line in lines.items()
+        for label, extent in line
+    )
+    told = any(extent.low is not None for line in lines.values() for _, extent in line)
+    caption = "Point: geometric mean; line: its interval, each by itself."
+    spec = levels_spec(part, factor, lines)
+    picture = svg(spec, f"{part.workload}: {title}", words, ident)
+    return Figure("levels", picture, title, caption if told else "Point: geometric mean.")
+
+
+def levels_spec(part: WorkloadView, factor: str, lines: Lines) -> Spec:
+    """A line for each combination of the other factors."""
+    every = [extent for line in lines.values() for _, extent in line]
+    by, unit = axis_scale(max(extent.middle for extent in every), part.metric.display_unit)
+    table = [
+        {
+            "g": name,
+            "x": float(parse_bytes(label)),
+            "v": extent.middle / by,
+            "low": (extent.middle if extent.low is None else extent.low) / by,
+            "high": (extent.middle if extent.high is None else extent.high) / by,
+        }
+        for name, line in lines.items()
+        for label, extent in line
+    ]
+    at = {float(parse_bytes(label)): label for line in lines.values() for label, _ in line}
+    x = alt.X("x:Q", axis=panels.level_axis(factor, at)).scale(**panels.level_scale(list(at)))
+    y = alt.Y("v:Q").axis(title=f"{part.metric.title} ({unit})", tickCount=5).scale(zero=False)
+    color, shape = by_group(list(lines), NARROW)
+    rows = alt.Chart(alt.NamedData("rows"))
+    layers = alt.layer(
+        rows.mark_rule(strokeWidth=1.5, opacity=0.7)
+        .encode(x=x, y=alt.Y("low:Q").scale(zero=False), y2=alt.Y2("high:Q"), color=color),
+        rows.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
+        rows.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=color, shape=shape),
+    )  # fmt: skip
+    return document(layers, NARROW, 230, {"rows": table})
 
 
 def _latency_figure(part: WorkloadView, operation: str, ident: str) -> Figure:
@@ -207,6 +302,40 @@ def _trials_figure(part: WorkloadView, ident: str) -> Figure:
     return Figure(
         "trials", svg(spec, f"{part.workload}: {title}", words, ident), title, " ".join(said)
     )
+
+
+def _curve_figure(part: WorkloadView, what: Curve, ident: str) -> Figure:
+    """What the device did during the middle trial of each treatment."""
+    title = f"{_CURVES[what]} over time"
+    trials = ", ".join(f"{each.group}: trial {each.trial}" for each in part.curves)
+    caption = f"One trial of each, that with the middle response ({trials}); ramp time included."
+    spec = curve_spec(part.curves, what)
+    words = of_curves(part.curves, what)
+    return Figure("course", svg(spec, f"{part.workload}: {title}", words, ident), title, caption)
+
+
+def curve_spec(curves: Sequence[TrialSeries], what: Curve) -> Spec:
+    """A line per trial: what its device did, over the seconds since its load began."""
+    told = [(each.group, s.t, v) for each in curves for s, v in _values(each, what)]
+    base = "s" if what == "latency" else "IOPS"
+    by, unit = axis_scale(max((value for _, _, value in told), default=0.0), base)
+    table = [{"g": group, "t": t, "v": value / by} for group, t, value in told]
+    x = alt.X("t:Q").axis(title="since the load began (s)", grid=False, tickCount=6)
+    y = alt.Y("v:Q").axis(title=f"{_CURVES[what]} ({unit})", tickCount=5)
+    color, shape = by_group([each.group for each in curves], NARROW)
+    rows = alt.Chart(alt.NamedData("rows"))
+    layers = alt.layer(
+        rows.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
+        rows.mark_point(filled=True, size=22, opacity=0.9)
+        .encode(x=x, y=y, color=color, shape=shape),
+    )  # fmt: skip
+    return document(layers, NARROW, 200, {"rows": table})
+
+
+def _values(curve: TrialSeries, what: Curve) -> Iterator[tuple[DevicePoint, float]]:
+    for sample in curve.samples:
+        if (value := getattr(sample, what)) is not None:
+            yield sample, value
 
 
 def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
@@ -253,7 +382,7 @@ def _interval_row(place: int, row: VerdictRow, several: bool, on: IntervalScale)
 
 def means_spec(part: WorkloadView) -> Spec:
     """One line per treatment: its mean and interval in the metric's unit."""
-    by, unit = axis_scale(max(extent.middle for _, extent in part.means), part.metric.unit)
+    by, unit = axis_scale(max(extent.middle for _, extent in part.means), part.metric.display_unit)
     table = [
         {
             "row": f"{place}\n{name}\n{said}",
@@ -281,7 +410,7 @@ def _means(part: WorkloadView) -> Iterator[tuple[str, str, MeanInterval]]:
     for treatment, extent in part.means:
         kept = tuple(pair for pair in treatment if pair[0] in factors)
         name = kept[0][1] if len(factors) == 1 else treatment_text(kept)
-        yield visible(name), effects.extent(extent, part.metric.unit), extent
+        yield visible(name), effects.extent(extent, part.metric.display_unit), extent
 
 
 def _varied(part: WorkloadView) -> tuple[str, ...]:
@@ -390,6 +519,18 @@ def _group(name: str, points: Sequence[SeriesPoint], metric: Metric) -> str:
         for value in (median(values), values[0], values[-1])
     )
     return f"{name}: median {middle}, from {low} to {high}."
+
+
+def of_curves(curves: Sequence[TrialSeries], what: Curve) -> str:
+    """From where to where each trial went."""
+    say = format_seconds if what == "latency" else lambda value: format_value(value, "IOPS")
+    lines = []
+    for each in curves:
+        values = sorted(value for _, value in _values(each, what))
+        if values:
+            ends = f"from {say(values[0])} to {say(values[-1])}"
+            lines.append(f"{each.group}, trial {each.trial}: median {say(median(values))}, {ends}.")
+    return " ".join(lines)
 
 
 def of_latencies(spreads: Sequence[PercentileSpread]) -> str:

@@ -53,9 +53,10 @@ def document(judged: Judged) -> dict[str, Any]:
     ``difference`` a fraction, ``blocks`` in all, ``more_blocks`` and ``seconds`` on top (null: more
     than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
     ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
-    factors that count, with what was seen at each; ``borne`` what CPUs, links, adapters, devices
-    and paths bore.  ``grids`` are of recorded runs of two numeric factors that are crossed: every
-    cell, the ``best`` one, and whether the effect of one ``depends`` on the other.
+    factors that count, with what was seen at each; ``usage`` how busy hosts and devices were under
+    each treatment; ``borne`` what CPUs, links, adapters, devices and paths bore.  ``grids`` are of
+    recorded runs of two numeric factors that are crossed: every cell, the ``best`` one, and whether
+    the effect of one ``depends`` on the other.
     """
     results, comparison = judged.results, judged.comparison
     decide = results.study.decide
@@ -99,6 +100,7 @@ def document(judged: Judged) -> dict[str, Any]:
         **hosts.block_data(judged.block_hosts),
         **({"scaling": steps} if (steps := _scaling(parts)) else {}),
         **({"grids": panels.as_data(grids)} if (grids := panels.panels(comparison.grids)) else {}),
+        **({"usage": scales.usage_data(judged.usages)} if judged.usages else {}),
         **({"borne": scales.borne_data(judged.utilisation)} if judged.utilisation else {}),
     }
 

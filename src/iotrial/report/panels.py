@@ -6,7 +6,7 @@ Their charts are curves: the metric by the factor down, a line for each level of
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import floor, log10
 from typing import Any
@@ -298,6 +298,22 @@ def _drawn(labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(labels[round(place * last / (LINES - 1))] for place in range(LINES))
 
 
+def level_axis(factor: str, labels: Mapping[float, str]) -> alt.Axis:
+    """Of levels that are numbers: a tick for each, with its label."""
+    names = json.dumps({f"{place:.12g}": visible(label) for place, label in labels.items()})
+    return alt.Axis(
+        title=visible(factor), values=list(labels), grid=False, labelOverlap="greedy",
+        labelExpr=f"({names})[format(datum.value, '.12~g')]",
+    )  # fmt: skip
+
+
+def level_scale(places: Sequence[float]) -> dict[str, Any]:
+    """Logarithmic, where the levels reach over a decade."""
+    ratio = max(places) / min(places) if min(places) > 0 else 1.0
+    kind = {"type": "log", "nice": False} if ratio >= _DECADE else {"nice": False, "zero": False}
+    return {**kind, "padding": 14}
+
+
 def curve_spec(panel: Panel) -> dict[str, Any]:
     """The factor down to the right, the metric upwards from zero."""
     grid, drawn = panel.grid, list(_drawn(panel.grid.columns))
@@ -313,15 +329,8 @@ def curve_spec(panel: Panel) -> dict[str, Any]:
         for (row, column), cell in grid.cells.items()
         if column in drawn
     ]  # fmt: skip
-    at = {label: _at(label) for label in grid.rows}
-    names = json.dumps({f"{place:.12g}": label for label, place in at.items()})
-    axis = alt.Axis(
-        title=grid.down, values=list(at.values()), grid=False, labelOverlap="greedy",
-        labelExpr=f"({names})[format(datum.value, '.12~g')]",
-    )  # fmt: skip
-    ratio = max(at.values()) / min(at.values()) if min(at.values()) > 0 else 1.0
-    kind = {"type": "log", "nice": False} if ratio >= _DECADE else {"nice": False, "zero": False}
-    x = alt.X("x:Q", axis=axis).scale(**kind, padding=14)
+    at = {_at(label): label for label in grid.rows}
+    x = alt.X("x:Q", axis=level_axis(grid.down, at)).scale(**level_scale(list(at)))
     unit = f" ({panel.unit})" if panel.unit else ""
     y = alt.Y("v:Q").axis(title=f"{panel.metric.title}{unit}", tickCount=6).scale(zero=True)
     color, shape = by_group(drawn, NARROW)

@@ -24,7 +24,7 @@ from typing import Any
 
 from iotrial.errors import UsageError
 from iotrial.model.hostlist import expanded, folded
-from iotrial.model.results import ResourceUsage, Results, TrialTraces
+from iotrial.model.results import DevicePoint, ResourceUsage, Results, TrialTraces
 from iotrial.model.tool import RateSeries
 from iotrial.model.trial import TrialRecord
 
@@ -229,6 +229,9 @@ class _Traces:
 
     def of_device(self, record: TrialRecord) -> RateSeries | None:
         return self._traces.of_device(self._own(record))
+
+    def samples(self, record: TrialRecord) -> tuple[DevicePoint, ...]:
+        return self._traces.samples(self._own(record))
 
     def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
         return self._traces.of_load(self._own(record), metric)

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from iotrial.judgement.parts import WorkloadFindings
-from iotrial.judgement.utilisation import ScalingLevel, Utilisation
+from iotrial.judgement.utilisation import ScalingLevel, TreatmentUsage, Utilisation
 from iotrial.model.results import ResourceUsage
+from iotrial.model.trial import Treatment, treatment_text
 from iotrial.report.blocks import Block, Heading, Text, plain
 from iotrial.report.evidence import among
 from iotrial.report.words import visible
@@ -143,6 +145,66 @@ def _borne_row(borne: Utilisation, what: str, places: Sequence[int]) -> tuple[st
 def _range(values: Sequence[float], said: Callable[[float], str]) -> str:
     """``4.1 ms``, or ``4.1 ms to 9.0 ms``; '' of nothing."""
     return " to ".join(dict.fromkeys(said(end(values)) for end in (min, max) if values))
+
+
+USAGE = "Utilisation"
+_USAGE_HEAD = (
+    "treatment", "busy", "in flight", "latency", "CPU", "iowait", "load", "busiest CPU",
+)  # fmt: skip
+USAGE_NOTE = (
+    "Medians over the trials. Busy, in flight, latency: of the device, as the kernel counts its"
+    " requests. Load: tasks that ran or waited for I/O."
+)
+
+
+def usage_rows(found: Sequence[TreatmentUsage]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and lines of one workload's table; a column that nobody knows is left out."""
+
+    def share(value: float | None) -> str:
+        return "–" if value is None else f"{value:.0%}"
+
+    def plain_number(value: float | None) -> str:
+        return "–" if value is None else f"{value:.1f}"
+
+    rows = [
+        (
+            _treatment(each.treatment),
+            share(each.device),
+            plain_number(each.depth),
+            "–" if each.latency is None else format_seconds(each.latency),
+            share(each.cpu),
+            share(each.iowait),
+            plain_number(each.load),
+            share(each.core),
+        )
+        for each in found
+    ]
+    known = [at for at in range(len(_USAGE_HEAD)) if any(row[at] != "–" for row in rows) or not at]
+    head, *cut = ([row[at] for at in known] for row in (_USAGE_HEAD, *rows))
+    return tuple(head), [tuple(row) for row in cut]
+
+
+def _treatment(treatment: Treatment) -> str:
+    """``bfq``; of several factors ``scheduler=bfq depth=8``."""
+    return visible(treatment[0][1] if len(treatment) == 1 else treatment_text(treatment))
+
+
+def usage_blocks(found: Sequence[TreatmentUsage]) -> Iterator[Block]:
+    """The table of one workload."""
+    if found:
+        head, rows = usage_rows(found)
+        yield Heading(USAGE, 3)
+        yield plain(head, rows, f"{USAGE} of {visible(found[0].workload)}")
+        yield Text(USAGE_NOTE, "note")
+
+
+def usage_data(found: Sequence[TreatmentUsage]) -> list[dict[str, Any]]:
+    """For the JSON document."""
+    return [
+        {name: value for name, value in asdict(each).items() if value is not None}
+        | {"workload": visible(each.workload), "treatment": dict(each.treatment)}
+        for each in found
+    ]
 
 
 def borne_data(found: Sequence[Utilisation]) -> list[dict[str, Any]]:

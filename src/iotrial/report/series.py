@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import fmean, median
 
 from iotrial.model.measurement import sectioned
-from iotrial.model.results import Results
+from iotrial.model.results import DevicePoint, Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.report import words
@@ -46,6 +46,15 @@ class PercentileSpread:
     low: float
     high: float
     n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TrialSeries:
+    """One trial over time.  ``group`` is what it is coloured as; ``samples`` of its device."""
+
+    group: str
+    trial: int
+    samples: tuple[DevicePoint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,48 @@ def series(results: Results, workload: str, metric: str) -> Series:
             [(n, group) for r, n, group in rows if r.state == "valid"], sectioned(metric)[1]
         ),
         one=(words.RUNS if recorded else words.TRIALS).one,
+    )
+
+
+MOST_CURVES = 6
+"""Trials drawn over time: more lines cannot be told apart."""
+_CURVE = 120  # points of one
+
+
+def curves(results: Results, workload: str, metric: str) -> tuple[TrialSeries, ...]:
+    """Of each treatment the valid trial whose response is the middle one; none where there are
+    too many treatments, or no trial was sampled twice."""
+    groups: dict[Treatment, list[tuple[float, TrialRecord]]] = defaultdict(list)
+    for record in results.valid:
+        if record.trial.workload == workload and (value := record.value(metric)) is not None:
+            groups[record.trial.treatment].append((value, record))
+    if len(groups) > MOST_CURVES:
+        return ()
+    names, _ = _groups(ordered(results, set(groups)))
+    found = []
+    for cell in ordered(results, set(groups)):
+        own = sorted(groups[cell], key=lambda pair: pair[0])
+        record = own[(len(own) - 1) // 2][1]
+        samples = results.traces.samples(record)
+        if len(samples) > 1:
+            found.append(TrialSeries(names[cell], record.trial.number, coarser(samples, _CURVE)))
+    return tuple(found)
+
+
+def coarser(samples: Sequence[DevicePoint], limit: int) -> tuple[DevicePoint, ...]:
+    """Means over neighbours, at most ``limit`` of them."""
+    size = -(-len(samples) // limit)
+    return tuple(_mean(samples[at : at + size]) for at in range(0, len(samples), size))
+
+
+def _mean(samples: Sequence[DevicePoint]) -> DevicePoint:
+    waited = [(each.ios, each.latency) for each in samples if each.latency is not None]
+    done = sum(ios for ios, _ in waited)
+    return DevicePoint(
+        fmean(each.t for each in samples),
+        fmean(each.ios for each in samples),
+        sum(ios * latency for ios, latency in waited) / done if done else None,
+        fmean(each.depth for each in samples),
     )
 
 

@@ -157,6 +157,7 @@ def _part(
         yield ShapeOnly("html", Preformatted("\n".join(forest), "forest"))
     else:
         yield ShapeOnly("html", Text("No trial of this workload gave a number to plot."))
+    yield from scaling.usage_blocks(view.usages_of(part))
     yield from scaling.blocks(part)
     yield from races.blocks(part)
     yield from effects.blocks(part)

@@ -121,6 +121,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
             yield from _of_factors(part)
             yield from _race(part)
             yield from _second_family(part, view)
+            yield from _usage(part, view)
             if part.others:
                 names = dict.fromkeys(row.finding.metric for row in part.others)
                 yield Text(f"other metrics: {words.some(list(names), _NAMED)}", style="dim")
@@ -331,6 +332,13 @@ def _of_borne(view: ReportView) -> Iterator[RenderableType]:
 def _guardrails(part: WorkloadView) -> Iterator[RenderableType]:
     for row in part.guardrails:
         yield Text(_guardrail(row))
+
+
+def _usage(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:
+    """How busy hosts and devices were."""
+    if own := view.usages_of(part)[:_MOST]:
+        yield Text(scaling.USAGE)
+        yield _ruled(*scaling.usage_rows(own))
 
 
 def _second_family(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:

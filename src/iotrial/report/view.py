@@ -7,7 +7,7 @@ Links lead to the files its numbers came from; none leads out of the results fol
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from iotrial.judgement import Judged
 from iotrial.judgement import parts as judgement
 from iotrial.judgement.judged import TrialCounts
 from iotrial.judgement.parts import VerdictRow, metric_named
-from iotrial.judgement.utilisation import HostUtilisation, Utilisation
+from iotrial.judgement.utilisation import HostUtilisation, TreatmentUsage, Utilisation
 from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice
 from iotrial.model.measurement import Metric, beside, of_section, sectioned
 from iotrial.model.results import ORIGINALS, LatencyDistribution, Results
@@ -25,7 +25,7 @@ from iotrial.report.blocks import Section
 from iotrial.report.keepsake import KeepSummary, keepsake
 from iotrial.report.panels import Panel, panels
 from iotrial.report.sections import added
-from iotrial.report.series import Series, series
+from iotrial.report.series import Series, TrialSeries, curves, series
 from iotrial.report.words import visible, visible_lines
 from iotrial.stats.host_effects import HostEffect
 
@@ -74,6 +74,7 @@ class WorkloadView(judgement.WorkloadFindings):
     tool: str
     options: str
     series: Series
+    curves: tuple[TrialSeries, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +115,7 @@ class ReportView:
     hosts: tuple[HostUtilisation, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
     borne: tuple[Utilisation, ...] = ()
+    usages: tuple[TreatmentUsage, ...] = ()
     panels: tuple[Panel, ...] = ()
     differences: tuple[Difference, ...] | None = None
     added: tuple[Section, ...] = ()
@@ -126,6 +128,12 @@ class ReportView:
             row for part in self.parts for row in (*part.guardrails, *part.secondary, *part.others)
         ]
         return tuple(row.finding for row in rows)
+
+    def usages_of(self, part: WorkloadView) -> tuple[TreatmentUsage, ...]:
+        """How busy hosts and devices were under a workload, where this is its last part."""
+        last = next(each for each in reversed(self.parts) if each.load.name == part.load.name)
+        own = tuple(each for each in self.usages if each.workload == part.load.name)
+        return own if part is last else ()
 
     def level(self, row: VerdictRow) -> str:
         """A level, with its factor where several are varied."""
@@ -149,7 +157,7 @@ def view(judged: Judged) -> ReportView:
         margin=study.decide.margin,
         confidence=study.decide.confidence,
         blocks=study.design.blocks,
-        parts=tuple(_drawn(judged, part) for part in judged.parts),
+        parts=tuple(_parts(judged)),
         counts=judged.counts,
         trials=_trials(results, judged.responses),
         doubts=doubts,
@@ -174,6 +182,7 @@ def view(judged: Judged) -> ReportView:
         hosts=judged.hosts,
         block_hosts=judged.block_hosts,
         borne=judged.utilisation,
+        usages=judged.usages,
         panels=panels(comparison.grids),
         differences=comparison.differences,
         added=added(judged),
@@ -199,11 +208,28 @@ def named(part: judgement.WorkloadFindings) -> judgement.WorkloadFindings:
     )
 
 
+def _parts(judged: Judged) -> Iterator[WorkloadView]:
+    """Every part; the last one of a workload with its trials over time."""
+    last = {(part.stage, part.load.name): part for part in judged.parts}
+    for part in judged.parts:
+        drawn = _drawn(judged, part)
+        if part is last[part.stage, part.load.name]:
+            metric = judged.responses.get(part.load.name, part.metric.name)
+            own = curves(_of_part(judged, part), part.load.name, metric)
+            drawn = replace(drawn, curves=own)
+        yield drawn
+
+
+def _of_part(judged: Judged, part: judgement.WorkloadFindings) -> Results:
+    """The results of a part's stage, or of the whole study."""
+    if not part.stage:
+        return judged.results
+    stages = judged.comparison.stages
+    return next(each.results for each in stages if each.stage.number == part.stage)
+
+
 def _drawn(judged: Judged, part: judgement.WorkloadFindings) -> WorkloadView:
-    results = judged.results
-    if part.stage:
-        stages = judged.comparison.stages
-        results = next(each.results for each in stages if each.stage.number == part.stage)
+    results = _of_part(judged, part)
     told = named(part)
     return WorkloadView(
         **{field.name: getattr(told, field.name) for field in fields(told)},

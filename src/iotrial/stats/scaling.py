@@ -124,10 +124,11 @@ def _key(each: ResourceUsage) -> tuple[str, ...]:
 
 
 def _middle(same: Sequence[ResourceUsage]) -> ResourceUsage:
-    busy = [each.busy for each in same if each.busy is not None]
     return replace(
         same[-1],
-        busy=median(busy) if busy else None,
+        busy=_median(each.busy for each in same),
+        iowait=_median(each.iowait for each in same),
+        load=_median(each.load for each in same),
         interrupts=median(each.interrupts for each in same),
         stolen=median(each.stolen for each in same),
         ios=median(each.ios for each in same),
@@ -136,6 +137,11 @@ def _middle(same: Sequence[ResourceUsage]) -> ResourceUsage:
         latency=median(each.latency for each in same),
         depth=median(each.depth for each in same),
     )
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
 
 
 def why(

@@ -122,6 +122,7 @@ class Sampler:
             for (device, _), line in zip(self._places, each, strict=True):
                 line["limits"] = {disk: _limits(disk, said) for disk in self._disks(device)}
         each[0]["cores"] = cores(said.get("/proc/stat", ""))
+        each[0]["tasks"] = tasks(said.get("/proc/stat", ""))
         if self.nics:
             counted = interfaces(said.get(_INTERFACES, ""))
             each[0]["nics"] = {name: counted[name] for name in self.nics if name in counted}
@@ -196,6 +197,12 @@ def cpu_times(text: str) -> dict[str, int]:
         if line.startswith("cpu "):
             return dict(zip(CPU_FIELDS, map(int, line.split()[1:]), strict=False))
     return {}
+
+
+def tasks(text: str) -> list[int]:
+    """/proc/stat → how many tasks run, and how many wait for I/O, at this moment."""
+    found = {name: count for name, _, count in (line.partition(" ") for line in text.splitlines())}
+    return [int(found.get(f"procs_{what}", "0") or 0) for what in ("running", "blocked")]
 
 
 def cores(text: str) -> dict[str, list[int]]:
