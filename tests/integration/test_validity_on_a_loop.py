@@ -140,6 +140,27 @@ def test_undisturbed_files_on_a_file_system_are_valid_and_without_doubt(
     assert {check for trial in trials for check in doubts(trial)} <= OF_THE_MACHINE
 
 
+def test_an_error_in_the_kernels_log_makes_the_trial_invalid(
+    tmp_path: Path, loop_device: str
+) -> None:
+    """The load reads the first half; the second is cut off the file, and somebody reads there."""
+    node = f"/dev/{loop_device}"
+    file = Path(f"/sys/block/{loop_device}/loop/backing_file").read_text().strip()
+    size = Path(file).stat().st_size
+    cut = (
+        f'truncate --size={size // 2} "$1"; exec dd if="$2" of=/dev/null bs=4k count=1 iflag=direct'
+    )
+    last = f"{cut} skip={size // 4096 - 1}"
+    goes_on = "until ls results/trials/*.partial/telemetry.jsonl; do sleep 0.02; done 2>/dev/null"
+    options = RANDREAD.replace('"1s"', '"3s"') + f', size = "{size // 2}"'
+    with beside(tmp_path, ["sh", "-c", f"{goes_on}; {last}", "-", file, node]):
+        trial = run(tmp_path, options, target=f'device = "{node}"')[0]
+    assert trial["state"] == "invalid"
+    what, invalid = doubts(trial)["kernel-errors"]
+    assert invalid
+    assert f"I/O error, dev {loop_device}, sector {size // 512 - 8} " in what
+
+
 @pytest.mark.parametrize("rw", ["randwrite", "randread"])
 def test_a_second_fio_on_the_device_makes_the_trial_invalid(
     tmp_path: Path, loop_device: str, rw: str

@@ -740,3 +740,142 @@ def test_a_trial_that_failed_is_no_case() -> None:
     plain = results({"x": ("a",)}, ["read"], 1, lambda _: None)
     assert isinstance(plain.records[0], TrialRecord)
     assert of_study(plain) == ()
+
+
+# What the kernel said.
+
+LOGGED = next(each for each in readings(DIRECT) if "iotrial-kernel-log" in each.probe.place)
+LOG = LOGGED.probe.place
+OLD = "[  100.000000] I/O error, dev sda, sector 1 op 0x0:(READ) flags 0x0"
+NVME = CheckContext("nvme0n1", disks=("nvme0n1",), direct=True)
+MAP = CheckContext(
+    "dm-3", disks=("sdb", "sdc"), direct=True, ways=(("sdb", "host1", "0"), ("sdc", "host2", "0"))
+)
+
+
+def logged(*lines: str, scene: CheckContext = DIRECT, known: str = OLD) -> Doubt | None:
+    """After a load in which these lines came beside the one that was there before."""
+    numbers = {"/sys/block/sdb/dev": "8:16", "/sys/block/sdc/dev": "8:32"}
+    after = LOGGED.keep("\n".join([known, *lines]))
+    return found(case({LOG: known}, {LOG: after, **numbers}, scene)).get("kernel-errors")
+
+
+@pytest.mark.parametrize(
+    ("line", "scene"),
+    [
+        ("[  200.1] I/O error, dev sda, sector 2048 op 0x1:(WRITE) flags 0x800", DIRECT),
+        ("[  200.1] Buffer I/O error on dev sda1, logical block 3, async page read", DIRECT),
+        ("[  200.1] sd 2:0:0:0: [sda] tag#12 timing out command, waited 180s", DIRECT),
+        ("[  200.1] EXT4-fs error (device sda): ext4_find_entry:1463: inode #2", DIRECT),
+        ("[  200.1] nvme nvme0: I/O 22 QID 3 timeout, aborting", NVME),
+        ("[  200.1] nvme nvme0: resetting controller", NVME),
+        ("[  200.1] device-mapper: multipath: 253:3: Failing path 8:32.", MAP),
+        ("[  200.1] sd 3:0:0:1: [sdc] Synchronize Cache failed: hard resetting link", MAP),
+    ],
+)
+def test_an_error_that_names_the_device_makes_the_trial_invalid(
+    line: str, scene: CheckContext
+) -> None:
+    doubt = logged(line, scene=scene)
+    assert doubt is not None
+    assert doubt.invalid
+    assert doubt.what.startswith("the kernel said: " + line.partition("] ")[2][:40])
+
+
+def test_old_errors_and_those_of_others_spoil_nothing() -> None:
+    assert logged() is None
+    assert logged("[  200.1] I/O error, dev sdb, sector 7 op 0x0:(READ)") is None
+    assert logged("[  200.1] nvme nvme1: resetting controller", scene=NVME) is None
+    assert logged("[  200.1] sda: detected capacity change from 0 to 2048") is None
+    unreadable = found(case({}, {LOG: "[  200.1] I/O error, dev sda, sector 2"}))
+    assert "kernel-errors" not in unreadable, "nobody knows what was there before"
+
+
+def test_the_same_message_again_is_a_new_one_and_all_are_counted() -> None:
+    again = "[  200.1] I/O error, dev sda, sector 1 op 0x0:(READ) flags 0x0"
+    doubt = logged(again, again.replace("200.1", "200.2"))
+    assert doubt is not None
+    assert doubt.what.endswith("(and 1 more lines)")
+
+
+def test_a_server_that_does_not_answer_spoils_a_load_without_a_device() -> None:
+    line = "[  200.1] nfs: server box7 not responding, still trying"
+    here, there = logged(line), logged(line, scene=dataclasses.replace(DIRECT, device="", disks=()))
+    assert here is not None
+    assert there is not None
+    assert (here.invalid, there.invalid) == (False, True)
+
+
+def paths(before: str, after: str, status: tuple[str, str] = ("A", "A")) -> Doubt | None:
+    """sdb runs; sdc was in the state ``before`` and is in ``after``, ``status`` by the map."""
+    sides = [
+        {
+            "/sys/block/sdb/device/state": "running",
+            "/sys/block/sdb/dev": "8:16",
+            "/sys/block/sdc/device/state": state,
+            "/sys/block/sdc/dev": "8:32",
+            "`dmsetup status --target multipath`":
+                f"m: 0 9 multipath 2 0 0 0 1 1 A 0 2 2 8:16 A 0 0 1 8:32 {flag} 1 0 1",
+        }
+        for state, flag in zip((before, after), status, strict=True)
+    ]  # fmt: skip
+    return found(case(*sides, MAP)).get("lost-path")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "status", "says", "invalid"),
+    [
+        ("running", "transport-offline", ("A", "A"), "went down during the load", True),
+        ("running", "running", ("A", "F"), "failed in the multipath map", True),
+        ("offline", "running", ("F", "A"), "came back during the load", True),
+        ("offline", "offline", ("F", "F"), "is down (offline): it does not stand by", False),
+    ],
+)
+def test_a_path_that_is_down_does_not_stand_by(
+    before: str, after: str, status: tuple[str, str], says: str, *, invalid: bool
+) -> None:
+    doubt = paths(before, after, status)
+    assert doubt is not None
+    assert says in doubt.what
+    assert "path sdc of dm-3" in doubt.what
+    assert doubt.invalid is invalid
+
+
+def test_paths_that_run_are_no_doubt() -> None:
+    assert paths("running", "running") is None
+
+
+# A cap.
+
+
+def offered(rate: float, sd: float, options: dict[str, OptionValue]) -> list[Doubt]:
+    made = results(SCHEDULER, ["reads"], 4, noisy(sd, 1))
+    load = Workload("reads", "fio", tuple(options.items()))
+    records = tuple(
+        dataclasses.replace(
+            r,
+            measurements=(
+                Measurement(
+                    "read.iops", min(rate, (r.value("read.iops") or 0) / 1000 * rate), "1/s"
+                ),
+            ),
+        )
+        for r in made.records
+    )
+    made = dataclasses.replace(
+        made, study=dataclasses.replace(made.study, workloads=(load,)), records=records
+    )
+    return [doubt for doubt in of_study(made) if doubt.check == "capped"]
+
+
+def test_a_rate_that_the_load_offers_is_no_limit_of_the_device() -> None:
+    (told,) = offered(800.0, 0.01, {"rate_iops": "200", "numjobs": 4})
+    assert "every trial reached the 800 IOPS that the load offers" in told.what
+    assert offered(400.0, 0.05, {"rate_iops": "200", "numjobs": 4}) == [], "the device is slower"
+    assert offered(800.0, 0.05, {}) == []
+
+
+def test_rates_steadier_than_storage_are_those_of_a_limit_somewhere() -> None:
+    (told,) = offered(5000.0, 0.0005, {})
+    assert "steadier than storage is" in told.what
+    assert offered(5000.0, 0.01, {}) == []

@@ -12,7 +12,8 @@ Source: the kernel's Documentation/block/stat.rst (sectors are of 512 bytes what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from math import sqrt
 
 from iotrial.model.step import Probe
@@ -23,6 +24,7 @@ from iotrial.model.validity import (
     CheckReading,
     IOSample,
     LoadEvidence,
+    Snapshot,
     check,
 )
 from iotrial.stats.scaling import UNEVEN, apart
@@ -461,3 +463,158 @@ def _beyond_chance(done: Mapping[str, int], words: str) -> str:
     return (
         f"{most} carried {done[most] / sum(done.values()):.0%} {words} (even: {1 / len(done):.0%})"
     )
+
+
+# -- what the kernel said of it -------------------------------------------------------------------
+
+_KERNEL = """
+said=$(dmesg 2>/dev/null) && [ -n "$said" ] || exit 1
+printf '%s\\n' "$said" | tail -n 2000
+"""
+_LOG = Probe(argv=("sh", "-c", _KERNEL, "iotrial-kernel-log"))
+_MOST_LINES = 60
+_FAILURE = re.compile(
+    r"I/O error"
+    r"|critical \w+( \w+)? error"
+    r"|(Medium|Hardware) Error"
+    r"|tim(ed|ing) ?out|\btimeout\b"
+    r"|reset(ting)? (controller|adapter|device|host|link)|hard resetting"
+    r"|(controller|device|host) reset"
+    r"|Failing path|rejecting I/O|[Oo]fflined|Disk failure|link is down|Emask"
+    r"|[Ll]ost (async )?page write|Remounting filesystem read-only"
+    r"|(EXT\d-fs|BTRFS|XFS|F2FS-fs|JBD2)\b.*\b([Ee]rror|[Cc]orruption|[Ss]hut(ting)? ?[Dd]own)"
+    r"|server .* not responding"
+)
+_WORD = re.compile(r"[\w!:.-]+")
+_CONTROLLER = re.compile(r"nvme\d+(?=n\d|c\d)")
+
+
+def _failures(text: str) -> str:
+    """The last lines of the kernel's log that tell of a failure."""
+    return "\n".join([x for x in text.splitlines() if _FAILURE.search(x)][-_MOST_LINES:])
+
+
+def _names(scene: CheckContext) -> list[str]:
+    """The device under test, and all that it is built on."""
+    ways = (disk for disk, _, _ in scene.ways)
+    every = (scene.device, *scene.disks, *ways, *scene.below)
+    return list(dict.fromkeys(name for name in every if name))
+
+
+def _number(device: str) -> str:
+    return f"/sys/block/{device}/dev"
+
+
+@check(
+    "kernel-errors",
+    "the kernel reported errors of the device",
+    looks_at="new lines of the kernel's log (`dmesg`) after the load",
+    limit=(
+        "any error, timeout, reset or failed path that names the device, its file system or"
+        " what it is built on: INVALID; a server that does not answer: a doubt, or INVALID where"
+        " the load has no device of its own"
+    ),
+    remedy="Read `dmesg`; check cables, paths, the drive (smartctl, nvme) and the backing storage.",
+    source="the kernel's messages: block, drivers/scsi, drivers/nvme, drivers/md, fs",
+    invalid=True,
+    reads=lambda scene: [
+        CheckReading(_LOG, _failures),
+        *(CheckReading(Probe(_number(name)), str.strip) for name in _names(scene)),
+    ],
+)
+def kernel_errors(case: LoadEvidence) -> Iterator[Doubt]:
+    """The kernel's log tells of errors of the device while the load ran.
+
+    A device that errs is retried, reset or failed over, and the load sees only that some I/Os took
+    seconds: the trial measures the fault.  New lines of the log are those that were not in it
+    before the load; they count where they name the device, a disk, path or layer below it (by name,
+    by major:minor, or by its NVMe controller).  Where the log cannot be read (dmesg_restrict in a
+    container), nothing is said.
+    """
+    before = Counter(case.before.text(_LOG.place).splitlines())
+    new = Counter(case.after.text(_LOG.place).splitlines()) - before
+    if not new or _LOG.place not in case.before.said:
+        return
+    names = _names(case.scene)
+    numbers = {text for name in names if (text := case.after.text(_number(name)))}
+    known = {*names, *numbers, *(m[0] for name in names if (m := _CONTROLLER.match(name)))}
+    ours, servers = [], []
+    for line in new:
+        words = {word.strip(".:-") for word in _WORD.findall(line)}
+        if known & (words | {_whole(word) for word in words}):
+            ours.append(line)
+        elif "not responding" in line:
+            servers.append(line)
+    if ours:
+        yield kernel_errors.doubt(_quoted(ours), invalid=True)
+    if servers:
+        yield kernel_errors.doubt(_quoted(servers), invalid=not case.scene.device)
+
+
+def _quoted(lines: Sequence[str]) -> str:
+    first = re.sub(r"^(<\d+>)?\[ *[\d.]+\] *", "", lines[0])
+    more = f" (and {len(lines) - 1} more lines)" if len(lines) > 1 else ""
+    return f"the kernel said: {first[:200]}{more}"
+
+
+_STATES = ("running", "live")
+_MULTIPATH = Probe(argv=("dmsetup", "status", "--target", "multipath"), pick="whole")
+_PATH_STATE = re.compile(r"\b(\d+:\d+) ([AF])\b")
+
+
+def _state(path: str) -> str:
+    return f"/sys/block/{path}/device/state"
+
+
+def _of_paths(scene: CheckContext) -> Iterator[CheckReading]:
+    for path, _, _ in scene.ways:
+        yield CheckReading(Probe(_state(path)), str.strip)
+        yield CheckReading(Probe(_number(path)), str.strip)
+    if scene.ways and scene.device.startswith("dm-"):
+        yield CheckReading(_MULTIPATH, str.strip)
+
+
+@check(
+    "lost-path",
+    "a path to the device is down",
+    looks_at=(
+        "`/sys/block/PATH/device/state` of each path of a multipath map or NVMe namespace;"
+        " `dmsetup status` of the map"
+    ),
+    limit="down before and after the load: a doubt; before or after: INVALID",
+    remedy="Repair the path (`multipath -ll`, `nvme list-subsys`, the switch), or take it out.",
+    source="multipath(8); dm-mpath.c, multipath_status(); enum scsi_device_state of the kernel",
+    invalid=True,
+    reads=_of_paths,
+)
+def lost_path(case: LoadEvidence) -> Iterator[Doubt]:
+    """A path of several is down: offline, transport-offline, not live, or failed by multipath.
+
+    A path that stands by (ALUA, ANA) is up, and takes over when it is needed; one that is down does
+    not, and the others carry its load.  A path that was lost or came back during the load makes the
+    trial INVALID: two different machines were measured.
+    """
+    before, after = (_down(case.scene, each) for each in (case.before, case.after))
+    for path in dict.fromkeys((*before, *after)):
+        of = f"path {path} of {case.scene.device}"
+        if path in before and path in after:
+            yield lost_path.doubt(f"{of} is down ({after[path]}): it does not stand by")
+        elif path in after:
+            yield lost_path.doubt(f"{of} went down during the load ({after[path]})", invalid=True)
+        else:
+            yield lost_path.doubt(f"{of} came back during the load", invalid=True)
+
+
+def _down(scene: CheckContext, seen: Snapshot) -> dict[str, str]:
+    """Paths that are down, each with its state."""
+    failed = {
+        number for number, state in _PATH_STATE.findall(seen.text(_MULTIPATH.place)) if state == "F"
+    }
+    found = {}
+    for path, _, _ in scene.ways:
+        state = seen.text(_state(path))
+        if state and state not in _STATES:
+            found[path] = state
+        elif seen.text(_number(path)) in failed:
+            found[path] = "failed in the multipath map"
+    return found

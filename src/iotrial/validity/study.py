@@ -382,3 +382,90 @@ def _alike(records: Sequence[TrialRecord], name: str) -> Iterator[dict[str, floa
             names.setdefault(host, set()).add(target)
     for targets in {frozenset(each) for each in names.values()}:
         yield {host: did[host] for host, each in names.items() if each == targets}
+
+
+STEADY = 0.002
+"""Standard deviation of log rates, over all treatments, below which no storage is as steady."""
+AT_CAP = 0.02
+"""A rate so near below what the load was told to offer is what was offered."""
+_LEAST_TRIALS = 6
+
+
+@study_check(
+    "capped",
+    "a limit was measured, and not the device",
+    looks_at=(
+        "the rates of all valid trials of a workload; the `rate` and `rate_iops` of fio; how busy"
+        " the device was"
+    ),
+    limit=(
+        "all treatments within 2 % below the rate that the load offers; or a standard deviation"
+        " of less than 0.2 % over at least six trials of two and more treatments"
+    ),
+    remedy=(
+        "Remove the cap (rate, rate_iops, a limit of the link or of a control group), or compare"
+        " latencies at this rate: they are what differs then."
+    ),
+    source=(
+        "fio(1), rate and rate_iops; measured: capped at 200 and 5,000 IOPS fio's rate varied by"
+        " 0.14 and 0.10 %, uncapped on a loop device by 0.5 % and more"
+    ),
+)
+def capped(results: Results) -> Iterator[Doubt]:
+    """Every treatment reached the same rate, because something else than the device limits it.
+
+    Of a load that offers a fixed rate (``rate_iops``), through a link or under a control group that
+    is slower than the device, every treatment has that rate: *same* is true of the cap and says
+    nothing of the treatments.  The load's own options say what it offers.  Of limits elsewhere the
+    numbers tell: storage varies from trial to trial, a token bucket does not.
+    """
+    for workload in results.study.workloads:
+        metric = primary(results, workload.name)
+        if split(metric)[1] not in ("iops", "bw") if metric else True:
+            continue
+        groups = grouped(results, workload.name)
+        values = [
+            value
+            for records in groups.values()
+            for record in records
+            if (value := record.value(metric)) and value > 0
+        ]
+        if len(groups) < _SEVERAL or len(values) < _LEAST_TRIALS:
+            continue
+        offered = _offered(workload, metric)
+        unit = results.study.metrics.display_unit(metric)
+        if offered and all(value >= offered * (1 - AT_CAP) for value in values):
+            yield capped.doubt(
+                f"{workload.name}: every trial reached the {format_value(offered, unit)} that the"
+                " load offers (rate): the device was not at its limit"
+            )
+            continue
+        logs = [log(value) for value in values]
+        middle = fmean(logs)
+        sd = sqrt(fmean((each - middle) ** 2 for each in logs))
+        if sd < STEADY:
+            yield capped.doubt(
+                f"{workload.name}: {metric} of all {len(values)} trials is"
+                f" {format_value(exp(middle), unit)} within {sd:.2%}, steadier than storage is: a"
+                " limit of the load, a link or a control group was measured"
+            )
+
+
+_SEVERAL = 2
+
+
+def _offered(workload: Workload, metric: str) -> float:
+    """What fio's options let the load do of a metric, at most; 0 where they do not limit it."""
+    if workload.tool != "fio":
+        return 0.0
+    operation, quantity = split(metric)
+    said = dict(workload.options).get("rate_iops" if quantity == "iops" else "rate", "")
+    words = str(said).split(",")
+    place = {"read": 0, "write": 1}.get(operation, 0)
+    text = words[place] if place < len(words) and words[place] else words[0]
+    try:
+        each = float(parse_bytes(text)) if text else 0.0
+        jobs = int(str(workload.option("numjobs", 1)))
+    except ValueError:
+        return 0.0
+    return each * jobs
