@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +23,7 @@ question = "Does anybody interfere?"
 loop = {{ size = "16MiB", directory = "{folder}" }}
 [workloads.reads]
 tool = "fio"
-options = {{ rw = "randread", bs = "4k", iodepth = 4, runtime = "2s" }}
+options = {{ rw = "randread", bs = "4k", iodepth = 4, runtime = "{runtime}" }}
 [factors.ahead]
 tunable = "queue.read_ahead_kb"
 levels = [128]
@@ -44,8 +46,9 @@ def irqbalance(tmp_path: Path) -> Iterator[int]:
         process.wait()
 
 
-def meddle(folder: Path, done: list[str]) -> None:
-    """Change the read-ahead of the study's own loop device once its load runs."""
+def meddle(folder: Path, done: list[str], back: float = 0.0) -> None:
+    """Change the read-ahead of the study's own loop device once its load runs; and ``back``, so
+    many seconds later."""
     ends = time.monotonic() + 200
     while time.monotonic() < ends:
         running = list(folder.glob("results/trials/*.partial/fio.json"))
@@ -56,31 +59,52 @@ def meddle(folder: Path, done: list[str]) -> None:
         ]
         telemetry = list(folder.glob("results/trials/*.partial/telemetry.jsonl"))
         if loops and (running or telemetry):
-            (loops[0] / "queue/read_ahead_kb").write_text("256")
+            ahead = loops[0] / "queue/read_ahead_kb"
+            ahead.write_text("256")
+            if back:
+                time.sleep(back)
+                ahead.write_text("128")
             done.append(loops[0].name)
             return
         time.sleep(0.05)
 
 
-def test_who_was_at_work_is_recorded_and_named_where_a_setting_drifted(
-    tmp_path: Path, state: Path, irqbalance: int
-) -> None:
-    study = tmp_path / "study.toml"
-    study.write_text(STUDY.format(folder=tmp_path))
+def meddled_with(folder: Path, runtime: str = "2s", back: float = 0.0) -> list[dict[str, Any]]:
+    """The trials of a study while another program changes its setting."""
+    study = folder / "study.toml"
+    study.write_text(STUDY.format(folder=folder, runtime=runtime))
     done: list[str] = []
-    other = threading.Thread(target=meddle, args=(tmp_path, done))
+    other = threading.Thread(target=meddle, args=(folder, done, back))
     other.start()
     ran = subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", "run", str(study),
-         "--out", str(tmp_path / "results"), "--json"],
+         "--out", str(folder / "results"), "--json"],
         capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     other.join()
     assert done, ran.stderr
-    trials = [
+    return [
         json.loads(path.read_text())
-        for path in sorted((tmp_path / "results" / "trials").glob("*/trial.json"))
+        for path in sorted((folder / "results" / "trials").glob("*/trial.json"))
     ]
+
+
+def test_a_setting_that_was_changed_for_a_part_of_the_load_and_back_is_seen(
+    tmp_path: Path, state: Path
+) -> None:
+    """Before and after the load it is alike: only who looks meanwhile can tell."""
+    first = meddled_with(tmp_path, runtime="8s", back=3.2)[0]
+    assert first["state"] == "invalid"
+    (doubt,) = [doubt for doubt in first["doubts"] if doubt[0] == "drift"]
+    assert "queue.read_ahead_kb on loop" in doubt[1]
+    assert re.search(r"was 128, then 256 from about \d s on, then 128 from about \d s on", doubt[1])
+    assert doubt[3] is True
+
+
+def test_who_was_at_work_is_recorded_and_named_where_a_setting_drifted(
+    tmp_path: Path, state: Path, irqbalance: int
+) -> None:
+    trials = meddled_with(tmp_path)
     named = f"irqbalance (pid {irqbalance})"
     for trial in trials:
         assert all(named in at for at in trial["writers"]), trial["writers"]

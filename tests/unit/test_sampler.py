@@ -15,7 +15,9 @@ from iotrial.execute.load.sampler import (
     pressures,
     tasks,
 )
+from iotrial.execute.load.start import changed_back
 from iotrial.hosts.fake import FakeHost
+from iotrial.model.step import Probe
 
 INTERRUPTS = """\
            CPU0       CPU1
@@ -123,3 +125,26 @@ def test_what_a_device_is_built_on_is_sampled_and_its_limits_once(tmp_path: Path
     assert {"cores", "nics", "tasks"} <= rows[1].keys()
     other = [json.loads(line) for line in beside.read_text().splitlines()]
     assert not {"cores", "nics", "tasks"} & other[1].keys()
+
+
+def test_values_of_settings_that_are_held_are_noted_in_turn(tmp_path: Path) -> None:
+    host = FakeHost()
+    place = "/sys/block/fake0/queue/read_ahead_kb"
+    held = [("fake0", "queue.read_ahead_kb", Probe(place)), ("", "x", Probe("/not/here"))]
+    with Sampler(host, "fake0", tmp_path / "telemetry.jsonl", held=held) as sampler:
+        former = host.read(place).decode().strip()
+        sampler.sample(1.0)
+        host.write(place, b"4096")
+        sampler.sample(2.0)
+        sampler.sample(3.0)
+        host.write(place, former.encode())
+        sampler.sample(4.0)
+    setting = ("fake0", "queue.read_ahead_kb")
+    assert sampler.values == {setting: [(0.0, former), (2.0, "4096"), (4.0, former)]}
+    (doubt,) = changed_back(sampler.values)
+    assert doubt.invalid
+    assert (
+        f"was {former}, then 4096 from about 2 s on, then {former} from about 4 s on" in doubt.what
+    )
+    assert changed_back({setting: [(0.0, "1"), (2.0, "2")]}) == [], "that is seen at the end"
+    assert changed_back({setting: [(0.0, "1")]}) == []

@@ -45,6 +45,7 @@ from iotrial.look.reach import reach_of, within
 from iotrial.look.targets import doubts, ready
 from iotrial.look.topology import topology
 from iotrial.model.host import Host
+from iotrial.model.step import Probe
 from iotrial.model.study import Study, StudyHost
 from iotrial.model.target import DeviceIdentity, PreparedTarget, Target, Topology
 from iotrial.model.trial import Doubt
@@ -53,6 +54,7 @@ from iotrial.tunables import catalogue_of
 
 NO_KERNEL = KernelIdentity("", ())
 
+_MOST_SAMPLED = 64
 TRIES = 5
 """How many numbers are tried for a loop device."""
 
@@ -156,15 +158,30 @@ class HostSession:
         """What the study varies and is not in ``now`` as the last :meth:`hold` read it, in words:
         ``queue.read_ahead_kb on sdb went from 128 to 512``.  Of the rest of a group a chore may
         set what it likes, alike for all treatments."""
+        held = tuple(each for each in self._observed_held if each.tunable in self._varied)
+        return tuple(changes(held, now))
+
+    def sampled(self) -> tuple[tuple[str, str, Probe], ...]:
+        """What the study varies, (device, tunable, where it is read), of that what is a file: a
+        program once a second would be a load of its own."""
+        found = (
+            (group.device, knob.name, knob.probe(group.device))
+            for group in self.groups.values()
+            for knob in group.tunables
+            if knob.name in self._varied
+        )
+        return tuple(each for each in found if each[2].path)[:_MOST_SAMPLED]
+
+    @property
+    def _varied(self) -> frozenset[str]:
+        """The tunables that any level of the study sets."""
         known = catalogue_of(self.study)
-        varied = {
+        return frozenset(
             known.tunable(name).name
             for factor in self.study.factors
             for level in factor.levels
             for name, _ in level.settings
-        }
-        held = tuple(each for each in self._observed_held if each.tunable in varied)
-        return tuple(changes(held, now))
+        )
 
     def release(self) -> None:
         """Back to the former state.  Raises OwedError when a value does not go back."""

@@ -63,7 +63,8 @@ class Sampler:
     remote, and that the network counters are what matters.  ``tell`` is told each sample.
     ``beside`` are other devices that are loaded at the same time, each with a file of its own.
     ``below`` names the disks that a device is built on, ``nics`` interfaces that they are reached
-    through.
+    through.  ``held`` are settings that must not change meanwhile, (device, tunable, where it is
+    read); ``values`` has each value of theirs in turn, with the seconds of the first sample of it.
     """
 
     host: Host
@@ -73,10 +74,13 @@ class Sampler:
     beside: Sequence[tuple[str, Path]] = ()
     below: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nics: Sequence[str] = ()
+    held: Sequence[tuple[str, str, Probe]] = ()
+    values: dict[tuple[str, str], list[tuple[float, str]]] = field(default_factory=dict)
     first: dict[str, Any] = field(default_factory=dict)
     last: dict[str, Any] = field(default_factory=dict)
     _files: list[IO[str]] = field(default_factory=list)
     _absent: set[str] = field(default_factory=set)
+    _now: dict[tuple[str, str], str] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
         self._files = [path.open("w", encoding="utf-8") for _, path in self._places]
@@ -109,6 +113,7 @@ class Sampler:
         said = self._read(beginning=not elapsed)
         if self.host.clock() > by:
             return
+        self._note(elapsed)
         values: dict[str, Any] = {"t": round(elapsed, 3)}
         values["cpu"] = cpu_times(said.get("/proc/stat", ""))
         values["interrupts"] = interrupts(said.get("/proc/interrupts", ""))
@@ -136,6 +141,13 @@ class Sampler:
         if self.tell:
             for (device, _), line in zip(self._places, each, strict=True):
                 self.tell(device, line)
+
+    def _note(self, elapsed: float) -> None:
+        """The settings that have another value now than they had."""
+        for setting, value in self._now.items():
+            seen = self.values.setdefault(setting, [])
+            if not seen or seen[-1][1] != value:
+                seen.append((elapsed, value))
 
     def _own(self, device: str, said: Mapping[str, str]) -> dict[str, Any]:
         """What a sample says of one device, or of the network where there is none."""
@@ -167,8 +179,14 @@ class Sampler:
         wanted += [_INTERFACES] if self.nics else []
         wanted = list(dict.fromkeys(wanted))
         there = [path for path in wanted if path not in self._absent]
-        answers = self.host.batch([Read(Probe(path)) for path in there])
-        found = dict(zip(there, answers, strict=True))
+        looks = [Read(Probe(path)) for path in there] + [Read(probe) for _, _, probe in self.held]
+        answers = self.host.batch(looks)
+        self._now = {
+            (device, name): value
+            for (device, name, probe), answer in zip(self.held, answers[len(there) :], strict=True)
+            if not answer.errno and (value := probe.value(answer.raw)) is not None
+        }
+        found = dict(zip(there, answers, strict=False))
         self._absent.update(path for path, answer in found.items() if answer.errno)
         return {path: answer.raw.decode("ascii", "replace") for path, answer in found.items()}
 
