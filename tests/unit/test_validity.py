@@ -879,3 +879,42 @@ def test_rates_steadier_than_storage_are_those_of_a_limit_somewhere() -> None:
     (told,) = offered(5000.0, 0.0005, {})
     assert "steadier than storage is" in told.what
     assert offered(5000.0, 0.01, {}) == []
+
+
+# Credits.
+
+
+def in_order(levels: Sequence[float], sd: float = 0.03, seed: int = 1) -> list[Doubt]:
+    """A study of four schedulers whose trials have these rates one after the other."""
+    made = results(SCHEDULER, ["reads"], -(-len(levels) // 4), noisy(sd, seed))
+    records = tuple(
+        dataclasses.replace(
+            r,
+            measurements=(
+                Measurement("read.iops", (r.value("read.iops") or 0) * level, "1/s"),
+                Measurement("read.bytes", 2.0**30, "bytes"),
+            ),
+        )
+        for r, level in zip(made.records, levels, strict=False)
+    )
+    told = of_study(dataclasses.replace(made, records=records))
+    return [doubt for doubt in told if doubt.check == "credits"]
+
+
+def test_a_rate_that_falls_after_so_many_bytes_is_that_of_credits() -> None:
+    (told,) = in_order([1.0] * 13 + [0.6] * 11)
+    assert "reads: read.iops fell by a step of −39.5 %" in told.what
+    assert "before trial 14, after 13.0 GiB in all" in told.what
+    (early,) = in_order([2.5] * 4 + [1.0] * 28)
+    assert "before trial 5" in early.what
+
+
+def test_what_rises_drifts_or_falls_a_little_is_no_credit() -> None:
+    assert in_order([0.6] * 12 + [1.0] * 12) == [], "a warm-up"
+    assert in_order([1.0 - 0.02 * at for at in range(24)]) == [], "a slow drift"
+    assert in_order([1.0] * 12 + [0.95] * 12) == []
+    assert in_order([1.0] * 3 + [0.5]) == [], "too few"
+
+
+def test_trials_without_a_step_are_next_to_never_doubted() -> None:
+    assert sum(bool(in_order([1.0] * 24, sd=0.3, seed=seed)) for seed in range(60)) <= 1

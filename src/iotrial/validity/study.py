@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from math import exp, log, sqrt
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from iotrial.model.measurement import split
 from iotrial.model.results import Results
@@ -16,6 +17,9 @@ from iotrial.model.validity import study_check
 from iotrial.model.workload import Workload
 from iotrial.stats.scaling import UNEVEN, apart
 from iotrial.units import format_bytes, format_change, format_value, parse_bytes
+
+if TYPE_CHECKING:
+    from iotrial.stats.blocks import Floats, Indices
 
 RATES = ("read.bw", "write.bw", "mixed.bw", "read.iops", "write.iops")
 
@@ -469,3 +473,109 @@ def _offered(workload: Workload, metric: str) -> float:
     except ValueError:
         return 0.0
     return each * jobs
+
+
+FELL = 0.10
+"""Of the rate: a smaller step is left to the tests of drift."""
+CHANCE = 0.001
+"""The share of studies of independent trials that are doubted all the same."""
+_ENDS = 3
+"""Trials on each side of a step."""
+_EXCHANGES, _FEWER, _MANY = 9999, 999, 1000
+_AT_ONCE = 1_000_000  # numbers
+_STEEPER = 0.5
+
+
+@study_check(
+    "credits",
+    "the rate fell by a step after so many bytes",
+    looks_at="the rates of all valid trials of a workload in their order; the bytes they moved",
+    limit=(
+        "one step down by 10 % and more, by chance in less than 0.1 % of studies, that leaves less"
+        " than half of the variation that a slow drift leaves"
+    ),
+    remedy=(
+        "Use the credits or the fast area up before the first trial (`prepare = [{ precondition"
+        ' = "1x" }]`, or more), or let them come back before each (settle); discard the trials'
+        " before the step."
+    ),
+    source=(
+        "K. J. Worsley (1979), On the likelihood ratio test for a shift in location of normal"
+        " populations, JASA 74, 365-367; by permutation"
+    ),
+)
+def burst_credits(results: Results) -> Iterator[Doubt]:
+    """The first trials measured burst credits of a cloud disk, or a fast area of a drive.
+
+    A cloud volume serves its burst rate until its credits are used up, and a drive its cache of
+    single-level cells until that is full: from then on every treatment has the lower rate.  The
+    logarithms of the rates, less their treatment's mean, are split where the means of both sides
+    differ most; the same is done with the trials in 9,999 random orders (999 of many trials).  A slow drift has no such
+    place, and is left to the tests of drift.  Blocks keep comparisons fair but for the block of
+    the step itself; absolute values before it are those of the credits.
+    """
+    for workload in results.study.workloads:
+        metric = primary(results, workload.name)
+        found = _step(results, workload.name, metric) if metric else None
+        if found is not None:
+            number, change, moved = found
+            so_far = f", after {format_bytes(int(moved))} in all" if moved else ""
+            yield burst_credits.doubt(
+                f"{workload.name}: {metric} fell by a step of {format_change(change)} before trial"
+                f" {number}{so_far}: what was measured before it were burst credits or a cache"
+            )
+
+
+def _step(results: Results, workload: str, metric: str) -> tuple[int, float, float] | None:
+    """The number of the first trial after a step down, the ratio of the levels, and the bytes that
+    the trials before it moved; None where there is none."""
+    import numpy as np  # noqa: PLC0415  NumPy is slow to import
+
+    if results.study.metrics.higher(metric) is not True:
+        return None
+    kept: list[tuple[TrialRecord, float]] = []
+    for records in grouped(results, workload).values():
+        logs = [(r, log(value)) for r in records if (value := r.value(metric)) and value > 0]
+        middle = fmean(each for _, each in logs) if logs else 0.0
+        kept += [(record, each - middle) for record, each in logs if len(logs) > 1]
+    kept.sort(key=lambda pair: pair[0].trial.number)
+    rest = np.array([each for _, each in kept])
+    if len(rest) < 2 * _ENDS + 1 or float(np.ptp(rest)) <= 0:
+        return None
+    largest, at = (each[0] for each in _splits(rest[None, :]))
+    before, after = rest[:at], rest[at:]
+    change = exp(float(after.mean() - before.mean()))
+    left = float(((before - before.mean()) ** 2).sum() + ((after - after.mean()) ** 2).sum())
+    line = np.polyval(np.polyfit(np.arange(len(rest)), rest, 1), np.arange(len(rest)))
+    if change > 1 - FELL or left > _STEEPER * float(((rest - line) ** 2).sum()):
+        return None
+    chance = np.random.default_rng(1)  # seeded: the same results give the same doubts
+    rows = max(1, _AT_ONCE // len(rest))
+    orders = _EXCHANGES if len(rest) <= _MANY else _FEWER
+    as_large = 0
+    for done in range(0, orders, rows):
+        every = chance.permuted(np.tile(rest, (min(rows, orders - done), 1)), axis=1)
+        as_large += int((_splits(every)[0] >= largest - 1e-12).sum())
+    if (1 + as_large) / (1 + orders) > CHANCE:
+        return None
+    moved = sum(
+        record.value(f"{operation}.bytes") or 0.0
+        for record, _ in kept[:at]
+        for operation in ("read", "write")
+    )
+    return kept[at][0].trial.number, change, moved
+
+
+def _splits(rows: Floats) -> tuple[Floats, Indices]:
+    """Of each row (rows, trials) the largest standardised difference between the means of its two
+    sides, over all places to split it, and the first place of the right side."""
+    import numpy as np  # noqa: PLC0415
+
+    n = rows.shape[1]
+    left = np.cumsum(rows, axis=1)[:, _ENDS - 1 : n - _ENDS]
+    sizes = np.arange(_ENDS, n - _ENDS + 1)
+    total = rows.sum(axis=1, keepdims=True)
+    apart = np.abs(left / sizes - (total - left) / (n - sizes))
+    scaled = apart * np.sqrt(sizes * (n - sizes) / n)
+    at = scaled.argmax(axis=1)
+    return scaled[np.arange(len(rows)), at], at + _ENDS
