@@ -510,9 +510,9 @@ def burst_credits(results: Results) -> Iterator[Doubt]:
     A cloud volume serves its burst rate until its credits are used up, and a drive its cache of
     single-level cells until that is full: from then on every treatment has the lower rate.  The
     logarithms of the rates, less their treatment's mean, are split where the means of both sides
-    differ most; the same is done with the trials in 9,999 random orders (999 of many trials).  A slow drift has no such
-    place, and is left to the tests of drift.  Blocks keep comparisons fair but for the block of
-    the step itself; absolute values before it are those of the credits.
+    differ most; the same is done with the trials in 9,999 random orders (999 of many trials).  A
+    slow drift has no such place, and is left to the tests of drift.  Blocks keep comparisons fair
+    but for the block of the step itself; absolute values before it are those of the credits.
     """
     for workload in results.study.workloads:
         metric = primary(results, workload.name)
