@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from iotrial.stats.blocks import BlockLayout, Floats, fit
+from iotrial.stats.blocks import BlockLayout, Floats, fit, rounding
 
 
 def complete(blocks: int, cells: int) -> BlockLayout:
@@ -116,3 +118,11 @@ def test_rounding_never_passes_for_precision() -> None:
 def test_an_absurd_interval_is_still_a_number() -> None:
     got = fit(complete(2, 2), np.array([0.0, 300.0, 0.0, -300.0]), versus_first(2))
     assert np.isfinite(got.interval(1e6)).all()
+
+
+def test_rounding_is_that_of_the_finest_number() -> None:
+    assert rounding([1000.0, 1010.0]) == pytest.approx(1 / math.sqrt(12) / 1005, rel=1e-3)
+    assert rounding([14.8, 15.0]) == pytest.approx(0.1 / math.sqrt(12) / 14.9, rel=1e-3)
+    assert rounding([4.1e-05]) == pytest.approx(1e-6 / math.sqrt(12) / 4.1e-5)
+    assert rounding([14801.234567891]) < 1e-12
+    assert rounding([]) == 0.0

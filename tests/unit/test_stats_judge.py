@@ -284,3 +284,15 @@ def test_trials_on_several_targets_are_compared_within_each() -> None:
 def test_a_decision_rule_that_names_no_workload_finds_nothing() -> None:
     of = results(TWO, ["read"], 3, noisy(0.1, 1), DecisionRule(primary=()))
     assert judge(of).findings == ()
+
+
+def test_repeats_that_are_alike_to_the_last_digit_are_known_to_that_digit_only() -> None:
+    """1000 and 1010, twice: what 1000 stands for may be anything from 999.5 to 1000.5."""
+    (finding,) = judge(scripted(1000, 1010, 1000, 1010)).findings
+    assert finding.low is not None
+    assert finding.high is not None
+    assert finding.low < 1.01 - 0.003
+    assert finding.high > 1.01 + 0.003
+    (more,) = judge(scripted(*[1000, 1010] * 5)).findings
+    assert more.low is not None
+    assert 1.008 < more.low < 1.0099

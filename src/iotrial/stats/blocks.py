@@ -35,6 +35,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -63,11 +64,14 @@ this, so that rounding never passes for a difference."""
 class BlockLayout:
     """Which block and which cell each observation is in: two index vectors of equal length.
 
-    Indices count from 0 without gaps; no cell occurs twice in a block.
+    Indices count from 0 without gaps; no cell occurs twice in a block.  ``least`` is the standard
+    deviation that their rounding alone gives the observations (:func:`rounding`): repeats that are
+    alike to the last digit show no less.
     """
 
     block: Indices
     cell: Indices
+    least: float = 0.0
 
     @property
     def incidence(self) -> Floats:
@@ -85,7 +89,8 @@ class ContrastFit:
     one trial, is a number or (studies,).  ``unit`` is the contrasts' covariance for an error
     variance of 1.  ``df`` are the residual degrees of freedom; with 0 of them ``sd`` is nan.
     ``own`` (shape of ``estimate``) are the standard errors by the contrasts' own values in the
-    blocks, ``own_df`` (contrasts,) their degrees of freedom (below 1: not known).
+    blocks, ``own_df`` (contrasts,) their degrees of freedom (below 1: not known).  ``least`` is
+    the layout's.
     """
 
     estimate: Floats
@@ -94,6 +99,7 @@ class ContrastFit:
     df: int
     own: Floats
     own_df: Floats
+    least: float = 0.0
 
     @property
     def correlation(self) -> Floats:
@@ -103,10 +109,10 @@ class ContrastFit:
 
     @property
     def standard_error(self) -> Floats:
-        """Same shape as ``estimate``: the larger of the contrast's own standard error and
-        :data:`SHARE` of that by the pooled noise."""
+        """Same shape as ``estimate``: the larger of the contrast's own standard error,
+        :data:`SHARE` of that by the pooled noise, and that by rounding alone."""
         scale = np.sqrt(np.diag(self.unit))
-        pooled = SHARE * np.multiply.outer(scale, self.sd)
+        pooled = np.multiply.outer(scale, np.maximum(SHARE * self.sd, self.least))
         return np.asarray(np.maximum(np.maximum(pooled, self.own), ARITHMETIC))
 
     def interval(self, critical: Floats) -> tuple[Floats, Floats]:
@@ -114,6 +120,17 @@ class ContrastFit:
         where there are no degrees of freedom; needs ``df`` > 0."""
         half = (critical * self.standard_error.T).T
         return ratio(self.estimate - half), ratio(self.estimate + half)
+
+
+def rounding(values: Sequence[float]) -> float:
+    """The standard deviation on the log scale that the last decimal digit of the finest of these
+    positive numbers leaves open: 1000 and 1010 are known to ±0.5, uniformly."""
+    if not values:
+        return 0.0
+    digits = (Decimal(repr(float(value))).normalize().as_tuple().exponent for value in values)
+    finest = min((each for each in digits if isinstance(each, int)), default=0)
+    step = 10.0 ** min(finest, 0)
+    return step / math.sqrt(12) / math.exp(math.fsum(map(math.log, values)) / len(values))
 
 
 def ratio(logs: Floats) -> Floats:
@@ -157,11 +174,11 @@ def fit(
     if df and len(contrasts):
         share = solve(anchored, contrasts.T, assume_a="pos").T
         weights = share[:, layout.cell] - ((share @ incidence.T) / sizes)[:, layout.block]
-        together = layout if whole is None else BlockLayout(whole, layout.cell)
+        together = layout if whole is None else BlockLayout(whole, layout.cell, layout.least)
         few = incidence.shape[1] <= MANY_CELLS and not together.incidence.all()
         inverse = solve(anchored, np.eye(len(anchored)), assume_a="pos") if few else None
         own, own_df = _own_errors(weights, residuals, together, inverse)
-    return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df, own, own_df)
+    return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df, own, own_df, layout.least)
 
 
 MANY_CELLS = 300
@@ -267,7 +284,7 @@ def fit_in(
 ) -> ContrastFit:
     """:func:`fit` in one stratum: same arguments, same result."""
     if where == "within":
-        inner = BlockLayout(_within(layout, plots), layout.cell)
+        inner = BlockLayout(_within(layout, plots), layout.cell, layout.least)
         return fit(inner, logs, rows, layout.block)
     if where == "whole":
         return _fit_whole(layout, logs, rows, plots)
@@ -299,7 +316,7 @@ def _fit_whole(
     np.add.at(sums, within, level)
     means = (sums.T / counts).T
     _, first = np.unique(within, return_index=True)
-    outer = BlockLayout(layout.block[first], own[layout.cell[first]])
+    outer = BlockLayout(layout.block[first], own[layout.cell[first]], layout.least)
     together = np.zeros((len(rows), own.max() + 1))
     np.add.at(together.T, own, rows.T)
     return fit(outer, means, together)
@@ -321,5 +338,11 @@ def _fit_blocks(layout: BlockLayout, logs: Floats, rows: Floats) -> ContrastFit:
     unit = np.array([[length / max(len(whole), 1)]])
     own = math.sqrt(float(unit[0, 0])) * np.asarray(sd)[None, ...]
     return ContrastFit(
-        np.asarray(mean)[None, ...], unit, np.asarray(sd), df, own, np.array([float(df)])
+        np.asarray(mean)[None, ...],
+        unit,
+        np.asarray(sd),
+        df,
+        own,
+        np.array([float(df)]),
+        layout.least,
     )

@@ -69,7 +69,7 @@ import numpy.typing as npt
 from iotrial.model.study import Factor, Goal, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats import unequal
-from iotrial.stats.blocks import ARITHMETIC, SHARE, Floats, Indices, ratio_of
+from iotrial.stats.blocks import ARITHMETIC, SHARE, Floats, Indices, ratio_of, rounding
 from iotrial.stats.critical import FIRST, NEAR, quantile_at, workload_confidence
 from iotrial.stats.verdict import LAST, LEAST_DF, guardrail
 
@@ -141,7 +141,7 @@ class Race:
 
     ``margin`` is a fraction (0.02: ratios of 1/1.02 … 1.02 do not matter); ``confidence`` that
     of all its claims together.  Responses are logs of which more is better.  ``favourite`` is
-    kept among equals (the baseline), where it is one of them.  ``goal`` is what ends it: "all"
+    kept among equals (the baseline), where it is one of them.   ``goal`` is what ends it: "all"
     treatments are told from the kept one or the same, or it is the "winner": none is more than the
     margin better.  Raises ValueError for fewer than two treatments.
     """
@@ -178,6 +178,8 @@ class Race:
         self.kept = favourite or 0
         self.active = tuple(range(size))
         self.looks: list[InterimLook] = []
+        self.least = ARITHMETIC
+        """The noise of one trial that the rounding of responses alone makes."""
         self.waiting: set[int] = set()
         """Treatments that may not be kept yet (a guardrail is open): they drop nobody, and are
         measured on, with the favourite, until they are cleared or dropped."""
@@ -290,7 +292,7 @@ class Race:
         inverse = np.linalg.pinv(self._information[among], hermitian=True)
         effects = inverse @ self._adjusted[present]
         rest = self._squares - float(effects @ self._adjusted[present])
-        self.sd = max(math.sqrt(max(rest, 0.0) / df), ARITHMETIC)
+        self.sd = max(math.sqrt(max(rest, 0.0) / df), self.least)
         spread = np.diag(inverse)
         unit = np.ones((self.size, self.size))
         unit[among] = spread[:, None] + spread[None, :] - 2 * inverse
@@ -653,6 +655,8 @@ def _race(
         favourite=favourite,
         goal=study.decide.goal,
     )
+    values = [v for r in records if (v := r.value(metric)) and 0 < v < math.inf]
+    race.least = max(race.least, rounding(values))
     place = {cell: number for number, cell in enumerate(cells)}
     folders: list[list[str]] = [[] for _ in cells]
     guards = _Guards(study, favourite, len(cells))

@@ -35,7 +35,7 @@ from scipy.special import ndtr, stdtr
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
-from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices, fit
+from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices, fit, rounding
 from iotrial.stats.critical import ONCE, Look
 from iotrial.units import format_change, format_noise, format_value
 
@@ -102,6 +102,7 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
     layout = BlockLayout(
         _indices([round_of(study, trial) for trial in trials]),
         _indices_in([trial.treatment for trial in trials], cells),
+        rounding(values),
     )
     return Responses(metric, trials, cells, layout, np.log(values), tuple(unusable))
 
