@@ -98,6 +98,23 @@ def test_what_breaks_a_guardrail_is_not_kept() -> None:
     assert winners(found, judge(found)) == {"scheduler": "bfq"}
 
 
+def test_what_may_cost_another_load_more_than_the_margin_is_not_kept() -> None:
+    """Of the writes nobody knows what kyber does to them; bfq does nothing."""
+    found = results()
+    comparison = judge(found)
+    gain = next(f for f in comparison.findings if f.level == "kyber" and f.primary)
+    unsure = replace(
+        gain, workload="writes", metric="write.iops", ratio=0.95, low=0.8, high=1.1,
+        verdict="cannot-tell",
+    )  # fmt: skip
+    narrow = replace(unsure, low=0.985, high=1.02)
+    told = {
+        end: winners(found, replace(comparison, findings=(*comparison.findings, more)))
+        for end, more in (("wide", unsure), ("narrow", narrow))
+    }
+    assert told == {"wide": {"scheduler": "bfq"}, "narrow": {"scheduler": "kyber"}}
+
+
 def test_a_person_may_choose_and_is_told_what_was_found() -> None:
     found = results()
     (entry,) = profile(completed(found, judge(found)), {"kernel": "tuned"}, "My Name").entries

@@ -18,9 +18,10 @@ from iotrial.keep.entry import KeptSetting, of_study, problem, way_problem
 from iotrial.keep.profile import Profile, named, plain
 from iotrial.model.finding import Comparison, Finding
 from iotrial.model.results import Results
-from iotrial.model.study import Factor, StudyHost
+from iotrial.model.study import Factor, Study, StudyHost
 from iotrial.model.trial import TrialRecord
 from iotrial.plan.parts import needed_by
+from iotrial.stats.recommend import risk
 from iotrial.tunables import catalogue_of
 from iotrial.units import format_change
 
@@ -114,7 +115,7 @@ def winners(results: Results, comparison: Comparison) -> dict[str, str]:
         found = {
             factor.name: level
             for factor in results.study.factors
-            if (level := _best(comparison, factor.name))
+            if (level := _best(results.study, comparison, factor.name))
         }
     return {f: level for f, level in found.items() if level != results.baselines.get(f)}
 
@@ -140,9 +141,10 @@ def _varied(results: Results, factor: Factor) -> bool:
     return len(labels - {None}) > 1
 
 
-def _best(comparison: Comparison, factor: str) -> str:
+def _best(study: Study, comparison: Comparison, factor: str) -> str:
+    """The level that gains most, and of which no load loses or may lose more than the margin."""
     own = [finding for finding in comparison.findings if finding.factor == factor]
-    bad = {f.level for f in own if f.verdict == "worse"}
+    bad = {f.level for f in own if f.verdict == "worse" or (f.primary and risk(study, f))}
     gain: dict[str, float] = {}
     for finding in own:
         if finding.primary and finding.verdict == "better" and finding.level not in bad:

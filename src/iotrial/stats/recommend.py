@@ -280,14 +280,15 @@ def _lead(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> 
     better, worse = _levels(own, "better"), _levels(own, "worse")
     broken = _levels(_guardrails(case, factor), "worse")
     good = [level for level in better if level not in worse and level not in broken]
-    risks = {f.level: f for f in sorted(own, key=lambda f: _loss(case, f)) if _risk(case, f)}
+    ranked = sorted(own, key=lambda finding: loss(case.study, finding))
+    risks = {finding.level: finding for finding in ranked if risk(case.study, finding)}
     if safe := [level for level in good if level not in risks]:
         return f"Change {base} to {_choice(own, safe)}"
     if good:
-        risk = min((risks[level] for level in good), key=lambda f: _loss(case, f))
-        lost = percent(round(_loss(case, risk), 3))
+        least = min((risks[level] for level in good), key=lambda f: loss(case.study, f))
+        lost = percent(round(loss(case.study, least), 3))
         return (
-            f"No reason to change {base} yet, for {risk.level} may cost {risk.workload} up to"
+            f"No reason to change {base} yet, for {least.level} may cost {least.workload} up to"
             f" {lost} (undecided)"
         )
     if any(level in worse for level in better):
@@ -304,17 +305,17 @@ def _asked(study: Study) -> str:
     return "metric" if len(study.decide.leading) == 1 else "workload or metric"
 
 
-def _loss(case: RecommendationBasis, finding: Finding) -> float:
+def loss(study: Study, finding: Finding) -> float:
     """What a level may cost by its interval, as a fraction of the baseline; 0 where nothing."""
-    higher = case.study.metrics.higher(finding.metric)
+    higher = study.metrics.higher(finding.metric)
     if finding.low is None or finding.high is None or higher is None:
         return 0.0
     return max(0.0, 1 - finding.low if higher else finding.high - 1)
 
 
-def _risk(case: RecommendationBasis, finding: Finding) -> bool:
+def risk(study: Study, finding: Finding) -> bool:
     """Whether a load of which nothing was told may lose more than the margin."""
-    return finding.verdict == "cannot-tell" and _loss(case, finding) > case.study.decide.margin
+    return finding.verdict == "cannot-tell" and loss(study, finding) > study.decide.margin
 
 
 def _undecided(case: RecommendationBasis, factor: Factor, own: Sequence[Finding]) -> str:
