@@ -102,6 +102,41 @@ def test_a_study_on_a_file_system_of_its_own(tmp_path: Path, said: Mapping[str, 
 
 @pytest.mark.usefixtures("state")
 @pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
+def test_file_systems_may_differ_in_how_they_are_made(tmp_path: Path) -> None:
+    """One with a journal and one without, as levels of a factor: each load sees its own."""
+    folder = f'loop = {{ size = "32MiB", directory = "{tmp_path}" }}'
+    (tmp_path / "study.toml").write_text(f"""
+question = "What does a journal cost?"
+[targets.with]
+{folder}
+filesystem = "ext4"
+[targets.without]
+{folder}
+filesystem = "ext4"
+format = ["-O", "^has_journal", "-E", "stride=16"]
+[workloads.write]
+tool = "fio"
+options = {{ rw = "write", bs = "64k", size = "4m", runtime = "1s" }}
+evidence = [["sh", "-c", "dumpe2fs -h $(findmnt -n -o SOURCE --target '{{target}}')"]]
+[factors.journal]
+targets = ["with", "without"]
+[design]
+blocks = 1
+settle = "0s"
+""")
+    done = run(tmp_path, "run", "study.toml", "--out", "results", "--json")
+    assert done.returncode == 0, done.stderr
+    assert left(tmp_path) == []
+    told = {}
+    for folder_ in (tmp_path / "results" / "trials").glob("*/trial.json"):
+        label = json.loads(folder_.read_text())["trial"]["treatment"]["journal"]
+        said = "".join(p.read_text("utf-8", "replace") for p in folder_.parent.glob("evidence*"))
+        told[label] = "has_journal" in said, "RAID stride:              16" in said
+    assert told == {"with": (True, False), "without": (False, True)}
+
+
+@pytest.mark.usefixtures("state")
+@pytest.mark.skipif(not shutil.which("fio"), reason="fio is not installed")
 def test_a_killed_run_is_unmounted_and_removed_by_restore(tmp_path: Path) -> None:
     path = study(tmp_path, runtime="600s")
     process = subprocess.Popen(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
 
-from iotrial.errors import IotrialError, TargetRefused, ToolMissing, TrialError
+from iotrial.errors import IotrialError, StudyError, TargetRefused, ToolMissing, TrialError
 from iotrial.execute.preflight import check_tools
-from iotrial.execute.targets.making import MKFS, TargetSite, make
+from iotrial.execute.targets.making import MKFS, TargetSite, make, mkfs
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
 from iotrial.look.outline import outline
+from iotrial.model.study import Study
 from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, MountSpec, Target
 from iotrial.model.tool import LoadAccess
 from iotrial.plan.load import parse_study
@@ -157,3 +159,76 @@ def test_a_program_that_makes_the_file_system_and_is_not_there_is_named_with_its
     with pytest.raises(ToolMissing, match=r"mkfs\.btrfs is not installed") as caught:
         check_tools(FakeHost(), study)
     assert "apt-get install btrfs-progs" in caught.value.advice
+
+
+# Options of mkfs.
+
+FORMATTED = """
+[targets.disk]
+loop = {{ size = "64MiB" }}
+{filesystem}
+format = {format}
+[workloads.reads]
+tool = "fio"
+options = {{ rw = "read", runtime = 1, size = "1m" }}
+"""
+
+
+def formatted(words: list[str], filesystem: str = 'filesystem = "ext4"') -> Study:
+    text = FORMATTED.format(format=json.dumps(words), filesystem=filesystem)
+    return parse_study(text, "s.toml", str)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["-F"],
+        ["-U", "random"],
+        ["-J", "device=UUID=0"],
+        ["-J", "device=/dev/sdb"],
+        ["-J", "Device=LABEL=x"],
+        ["-O^has_journal"],
+        ["-qF"],
+        ["sdb"],
+        ["-O", "^has_journal", "sdb"],
+        ["-z", "undo"],
+        ["-E", "{node}"],
+        ["-L", "a\nb"],
+        [""],
+    ],
+)
+def test_options_by_which_mkfs_would_force_or_write_elsewhere_are_refused(words: list[str]) -> None:
+    with pytest.raises(StudyError, match=r"targets\.disk\.format"):
+        formatted(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("xfs", ["-l", "logdev=sdb"]),
+        ("xfs", ["-d", "file,name=x"]),
+        ("xfs", ["-f"]),
+        ("xfs", ["-m", "uuid=1"]),
+        ("btrfs", ["--force"]),
+        ("btrfs", ["--rootdir=etc"]),
+        ("btrfs", ["--uuid", "1"]),
+    ],
+)
+def test_so_are_those_of_other_file_systems(kind: str, words: list[str]) -> None:
+    with pytest.raises(StudyError, match=r"targets\.disk\.format"):
+        formatted(words, f'filesystem = "{kind}"')
+
+
+def test_options_without_a_file_system_are_refused() -> None:
+    with pytest.raises(StudyError, match="format is for a target with a filesystem"):
+        formatted(["-O", "^has_journal"], "")
+
+
+def test_options_stand_before_the_device_and_extended_ones_join_ours() -> None:
+    study = formatted(["-O", "^has_journal", "-E", "stride=16", "-m", "0"])
+    argv = mkfs("ext4", study.targets[0].format, "/dev/loop9", "ID")
+    assert argv[:4] == ["mkfs.ext4", "-q", "-U", "ID"]
+    assert argv[argv.index("-E") + 1].endswith("lazy_journal_init=0,stride=16")
+    assert argv.count("-E") == 1
+    assert argv[-5:] == ["-O", "^has_journal", "-m", "0", "/dev/loop9"]
+    assert mkfs("xfs", ("-d", "agcount=8"), "/dev/x", "ID")[-3:] == ["-d", "agcount=8", "/dev/x"]

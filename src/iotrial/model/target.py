@@ -35,8 +35,8 @@ class Target:
     file (empty: iotrial's own).  ``size`` in bytes (file, loop; 0 otherwise).  ``destroy`` is the
     serial or WWN that arms writing to a device.  ``hosts`` are the machines that have it, where the
     study names any.  What is made for it: ``create`` are commands
-    that make it and ``remove`` those that remove it again, ``filesystem`` is made on the device
-    and mounted, ``mount`` is mounted at the directory.
+    that make it and ``remove`` those that remove it again, ``filesystem`` is made on the device,
+    with the options ``format`` of mkfs, and mounted, ``mount`` is mounted at the directory.
 
     Several loaded as one: ``devices`` are their paths, ``armed`` what arms each; ``of`` are the
     names of other targets (:mod:`iotrial.plan.parts` says what it comes to).
@@ -55,6 +55,7 @@ class Target:
     devices: tuple[str, ...] = ()
     armed: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
+    format: tuple[str, ...] = ()
 
     @property
     def made(self) -> bool:

@@ -43,7 +43,7 @@ _WHOSE = {
 }
 _TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _SECRET = re.compile(r"(?:^|,)(?:pass|passwd|password|secret)=")
-_OWN = ("host", "hosts", "destroy", "create", "remove", "filesystem", "mount", "size")
+_OWN = ("host", "hosts", "destroy", "create", "remove", "filesystem", "format", "mount", "size")
 _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
 
@@ -370,6 +370,7 @@ def _making(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     """Every problem with what is made for one target."""
     if table.filesystem:
         yield from _filesystem((*path, "filesystem"), table)
+    yield from _format((*path, "format"), table)
     if table.mount is not None:
         yield from _mount((*path, "mount"), table, table.mount)
     yield from _commands(path, table)
@@ -381,6 +382,46 @@ def _filesystem(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
     if table.filesystem not in FILESYSTEMS:
         message = f"iotrial cannot create file system {table.filesystem!r}"
         yield StudyProblem(path, message, choices(table.filesystem, FILESYSTEMS, "it creates"))
+
+
+_KEPT = {
+    **dict.fromkeys(("ext2", "ext3", "ext4"), frozenset({"-F", "-n", "-S", "-U", "-V", "-z"})),
+    "xfs": frozenset({"-f", "-N", "-p", "-V"}),
+    "btrfs": frozenset({
+        "-f", "--force", "-U", "--uuid", "--device-uuid", "-r", "--rootdir", "-V", "--version",
+    }),
+}  # fmt: skip
+"""Options that are not left to a study: by which mkfs forces, writes less or elsewhere, or is known
+by another UUID."""
+_OPTION = re.compile(r"-[A-Za-z]|--[a-z][a-z-]*(=.*)?")
+_ELSEWHERE = re.compile(
+    r"/|\b(device|dev|name|logdev|rtdev|file|uuid|label|partlabel|partuuid|id)=", re.IGNORECASE
+)
+
+
+def _format(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:
+    """Options of mkfs by which it would write to another disk, or to one that is in use; and words
+    that are no options, of which it would make a device."""
+    if table.format and not table.filesystem:
+        yield StudyProblem(path, "format is for a target with a filesystem", "Add filesystem.")
+    value = False  # whether the word before may have this one as its value
+    for word in table.format:
+        option = word.startswith("-")
+        if not word or not word.isprintable() or "{" in word or "}" in word:
+            yield StudyProblem(path, f"{word!r} is not an option of mkfs")
+        elif option and not _OPTION.fullmatch(word):
+            message = f"{word}: an option and its value are two words"
+            yield StudyProblem(path, message, 'For example format = ["-O", "^has_journal"]')
+        elif word.partition("=")[0] in _KEPT.get(table.filesystem, ()):
+            message = f"{word} is not left to a study: iotrial sets the UUID and forces nothing"
+            yield StudyProblem(path, message, "Remove it.")
+        elif _ELSEWHERE.search(word):
+            message = f"{word} may name another device, which nothing has armed"
+            yield StudyProblem(path, message, "Remove it, or make the target with `create`.")
+        elif not option and not value:
+            message = f"{word} follows no option, so mkfs would take it for a device"
+            yield StudyProblem(path, message, 'For example format = ["-O", "^has_journal"]')
+        value = option and "=" not in word
 
 
 def _mount(path: KeyPath, table: TargetTable, mount: MountTable) -> Iterator[StudyProblem]:

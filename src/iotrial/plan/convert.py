@@ -212,6 +212,7 @@ def target(name: str, table: TargetTable) -> Target:
         devices=tuple(table.devices),
         armed=tuple(armed) if table.devices and any(armed) else (),
         of=tuple(table.targets),
+        format=tuple(table.format),
     )
 
 

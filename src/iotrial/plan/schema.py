@@ -445,6 +445,11 @@ class TargetTable(_Table):
         " wiped afterwards: ext2, ext3, ext4, xfs, btrfs.",
         examples=["ext4"],
     )
+    format: Argv = Field(
+        default_factory=list,
+        description="Options of mkfs for that file system; they may name no other device.",
+        examples=[["-O", "^has_journal"], ["-d", "agcount=16"]],
+    )
 
 
 class HostTable(_Table):

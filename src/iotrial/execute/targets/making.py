@@ -20,7 +20,7 @@ Laying out the file of a file target: random bytes, really written.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
@@ -179,12 +179,24 @@ def on_filesystem(site: TargetSite, below: PreparedTarget, reach: LoadAccess) ->
     if not ours:
         name = f"{kind} on {below.path}"
         site.owe(_command(name, WIPE, "iotrial-wipe", below.path, ident))
-    argv = [word.format(uuid=ident, node=below.path) for word in MKFS[kind]]
+    argv = mkfs(kind, target.format, below.path, ident)
     _must(host.run(argv, timeout=_MAKE_WITHIN), f"create {kind} on {below.path}")
     point = _own_point(site, below)
     _folders(site, point)
     _mount(site, point, MountSpec(below.path, kind))
     return ready(host, _as_folder(target, point), reach)
+
+
+def mkfs(kind: str, options: Sequence[str], node: str, ident: str) -> list[str]:
+    """The command, with a study's own options.  mke2fs keeps the last ``-E`` alone, so what is
+    given there joins ours."""
+    *argv, last = (word.format(uuid=ident, node=node) for word in MKFS[kind])
+    given = list(options)
+    while "-E" in given[:-1] and "-E" in argv:
+        at = given.index("-E")
+        argv[argv.index("-E") + 1] += f",{given[at + 1]}"
+        del given[at : at + 2]
+    return [*argv, *given, last]
 
 
 def _as_folder(target: Target, point: str) -> Target:
