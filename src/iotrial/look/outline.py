@@ -5,6 +5,7 @@ Outline of a study on several hosts, or on several targets at once.  Only reads.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -180,7 +181,8 @@ def aimed(aim: PreparedTarget) -> ToolTarget:
 
 
 def words(aim: PreparedTarget) -> str:
-    made = f" with {aim.target.filesystem} on it" if aim.target.filesystem else ""
+    how = f" ({shlex.join(aim.target.format)})" if aim.target.format else ""
+    made = f" with {aim.target.filesystem}{how} on it" if aim.target.filesystem else ""
     if aim.target.kind == "loop":
         return f"a loop device that iotrial creates{made} and removes"
     if aim.target.made:
