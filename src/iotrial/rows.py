@@ -100,6 +100,7 @@ class RecordRow(TypedDict):
     session: NotRequired[str]
     prepared: NotRequired[Seconds]
     parts: NotRequired[tuple[Part, ...]]
+    beside: NotRequired[tuple[str, str, Part]]
     starts: NotRequired[dict[str, Number]]
     clocks: NotRequired[tuple[tuple[str, Number, Number], ...]]
 
@@ -288,6 +289,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         **({"session": record.session} if record.session else {}),
         **({"prepared": round(record.prepared, 6)} if record.prepared else {}),
         **({"parts": list(record.parts)} if record.parts else {}),
+        **({"beside": list(record.beside)} if record.beside else {}),
         **({"starts": dict(record.starts)} if record.starts else {}),
         **({"clocks": [list(each) for each in record.clocks]} if record.clocks else {}),
     }
@@ -340,6 +342,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         session=row.get("session", ""),
         prepared=row.get("prepared", 0.0),
         parts=tuple(row.get("parts", ())),
+        beside=row.get("beside", ()),
         starts=tuple(row.get("starts", {}).items()),
         clocks=tuple((name, ahead, within) for name, ahead, within in row.get("clocks", ())),
     )

@@ -21,7 +21,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import applies
 from iotrial.rows import Triples, record_in
 from iotrial.tools import tool
-from iotrial.tools.results import merged
+from iotrial.tools.results import merged, of_neighbour
 
 FORMAT = 1
 STRAIN, STRAIN_FORMAT = "strain.json", 1
@@ -71,15 +71,15 @@ class FolderTraces:
     folder: Path
 
     def of_device(self, record: TrialRecord) -> RateSeries | None:
-        path = self._trial(record) / "telemetry.jsonl"
+        path = self._load(record) / "telemetry.jsonl"
         return telemetry.course(files.read_bytes(path, self.folder)) if path.is_file() else None
 
     def samples(self, record: TrialRecord) -> tuple[DevicePoint, ...]:
-        path = self._trial(record) / "telemetry.jsonl"
+        path = self._load(record) / "telemetry.jsonl"
         return telemetry.samples(files.read_bytes(path, self.folder)) if path.is_file() else ()
 
     def of_load(self, record: TrialRecord, metric: str) -> RateSeries | None:
-        place = self._trial(record)
+        place = self._load(record)
         if not record.tool or not place.is_dir():
             return None
         driver = tool(record.tool)
@@ -100,6 +100,11 @@ class FolderTraces:
 
     def _trial(self, record: TrialRecord) -> Path:
         return self.folder / "trials" / record.trial.folder
+
+    def _load(self, record: TrialRecord) -> Path:
+        """Where the load of a trial noted it; of one with a load beside it, the judged one's."""
+        folder = self._trial(record)
+        return folder / record.parts[0] if record.beside else folder
 
 
 def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:
@@ -122,7 +127,11 @@ def read_trial(folder: Path, top: Path | None = None) -> TrialRecord:
     with placed(str(folder)):
         if record.parts:
             told = [(part, _parsed(driver, folder / part)) for part in record.parts]
-            return replace(record, measurements=merged(driver, told))
+            found = merged(driver, told)
+            if record.beside:
+                name, other, where = record.beside
+                found += of_neighbour(name, _parsed(tool(other), folder / where), where)
+            return replace(record, measurements=found)
         return replace(record, measurements=_parsed(driver, folder).measurements)
 
 

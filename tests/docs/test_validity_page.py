@@ -31,6 +31,6 @@ def test_every_check_has_a_section_with_its_limit() -> None:
 
 def test_a_check_of_a_study_is_told_from_one_of_a_trial() -> None:
     of = dict(re.findall(r"^\| \[`([\w-]+)`\]\(#[\w-]+\) \| (.+?) \|", reference(), re.MULTILINE))
-    studies = {"capped", "credits", "link", "first-run", "working-set", "uneven-hosts"}
+    studies = {"beside", "capped", "credits", "link", "first-run", "working-set", "uneven-hosts"}
     assert {of[name] for name in studies} == {"the study"}
     assert {of[name] for name in checks().keys() - studies} == {"a trial"}

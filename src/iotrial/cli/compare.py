@@ -236,7 +236,7 @@ def _pair(results: Results, text: str) -> tuple[str, str]:
     name, _, label = text.partition("=")
     factors = {factor.name: factor for factor in results.study.factors}
     if name == _WORKLOAD and name not in factors:
-        known = [workload.name for workload in results.study.workloads]
+        known = [workload.name for workload in results.study.judged]
         if label not in known:
             raise UsageError(f"--where {text}: no such workload", advice=f"The folder has: {known}")
         return name, label

@@ -33,6 +33,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import treatment_text
 from iotrial.model.tunable import Setting
+from iotrial.model.workload import ALONE, BESIDE
 from iotrial.plan.ahead import each_study, open_ended, stages_at_most
 from iotrial.plan.design import FractionSummary, given_up, levels_of
 from iotrial.plan.estimate import Estimate, PlannedChore, RaceExpectation, estimate, own_commands
@@ -141,7 +142,7 @@ def chosen(
 
 
 def _alike(study: Study, spread: float) -> NoiseEstimate:
-    return NoiseEstimate({workload.name: spread for workload in study.workloads})
+    return NoiseEstimate({workload.name: spread for workload in study.judged})
 
 
 def _from(study: Study, folder: Path, option: str) -> NoiseEstimate:
@@ -179,10 +180,10 @@ def _noise(study: Study, results: Results, known: dict[str, float]) -> NoiseEsti
     age = max(0.0, time.time() - ended)
     kind = "A/A study" if results.study.aa else "results"
     source = f"{kind} {results.folder}, {format_wait(age)} old"
-    if missing := [w.name for w in study.workloads if w.name not in known]:
+    if missing := [w.name for w in study.judged if w.name not in known]:
         source += f"; {', '.join(missing)} not measured there: the largest noise is assumed"
     return NoiseEstimate(
-        {w.name: known.get(w.name, most) for w in study.workloads}, source, results.folder, age
+        {w.name: known.get(w.name, most) for w in study.judged}, source, results.folder, age
     )
 
 
@@ -430,7 +431,13 @@ def _treatments(output: Output, seen: Outline) -> None:
     shown = seen.settings if output.verbose else seen.settings[:SHOWN]
     for treatment, settings in shown:
         levels = list(levels_of(seen.study, treatment))
-        options = [f"--{name}={value}" for f, level in levels for name, value in f.options(level)]
+        options = [
+            f"beside {value}" if name == BESIDE and value != ALONE
+            else str(value) if name == BESIDE
+            else f"--{name}={value}"
+            for f, level in levels
+            for name, value in f.options(level)
+        ]  # fmt: skip
         what = ", ".join([*together(settings, known), *options]) or "no setting"
         output.answer(f"treatment {treatment_text(treatment)}: {what}")
     if len(shown) < len(seen.settings):

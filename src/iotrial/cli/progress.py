@@ -52,7 +52,7 @@ class ProgressDisplay:
         self._primary = study.decide.leading
         self._metrics = study.metrics
         self._last: dict[tuple[str, str], float] = {}
-        self._widest = max((len(workload.name) for workload in study.workloads), default=0)
+        self._widest = max((len(workload.name) for workload in study.judged), default=0)
         self._pace = RunProgress(abreast(study), study.design.budget)
         longest = [
             (each.name, max((level.label for level in each.levels), key=len, default=""))

@@ -194,7 +194,7 @@ def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:
     from iotrial.plan.race import MOST_IN_BLOCK
 
     ordered = with_prior(study, open_results(prior))
-    if all(len(study.treatments(each.name)) <= MOST_IN_BLOCK for each in study.workloads):
+    if all(len(study.treatments(each.name)) <= MOST_IN_BLOCK for each in study.judged):
         output.note(f"--prior has no effect: a block holds all treatments, up to {MOST_IN_BLOCK}")
     return ordered
 

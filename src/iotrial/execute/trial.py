@@ -35,7 +35,7 @@ from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
 from iotrial.store import Store
 from iotrial.tools import tool
-from iotrial.tools.results import merged
+from iotrial.tools.results import merged, of_neighbour
 
 T = TypeVar("T")
 Came = Sequence[tuple[TrialPart, TrialState, str, ParsedOutput]]
@@ -60,6 +60,8 @@ class _Came:
     measurements: tuple[Measurement, ...] = ()
     starts: tuple[tuple[str, float], ...] = ()
     clocks: tuple[tuple[str, float, float], ...] = ()
+    parts: tuple[str, ...] = ()
+    beside: tuple[str, str, str] | tuple[()] = ()
 
 
 def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits) -> TrialRecord:
@@ -95,12 +97,18 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits)
         error=came.error,
         prepared=upkeep.took,
         measurements=came.measurements,
-        parts=tuple(part.name for part in hosts.parts(trial)) if hosts.several else (),
+        parts=came.parts or _names(hosts, trial),
         starts=came.starts,
         clocks=came.clocks,
+        beside=came.beside,
     )
     store.commit(partial, record)
     return record
+
+
+def _names(hosts: Hosts, trial: Trial) -> tuple[str, ...]:
+    """The parts of a trial that came to nothing."""
+    return tuple(part.name for part in hosts.parts(trial)) if hosts.several else ()
 
 
 def _lost(lost: HostsUnreachable) -> _Came:
@@ -216,15 +224,24 @@ def _measured(
     error = _first(_failures(came, shared))
     state: TrialState = "failed" if error else "valid"
     driver = parts[0].driver
-    parsed = merged(driver, [(part.name, told) for part, _, _, told in came])
+    own = [(part, told) for part, _, _, told in came if not part.beside]
+    others = [(part, told) for part, _, _, told in came if part.beside]
+    parsed = merged(driver, [(part.name, told) for part, told in own])
+    for part, output in others:
+        parsed += of_neighbour(part.beside, output, part.name)
+    several = len(own) > 1 or hosts.several
     doubts = [
-        (part.name, doubt)
-        for part, _, _, told in came
-        for doubt in (*told.doubts, *part.doubts, *part.decide(told))
+        (part.name if several else "", doubt)
+        for part, output in own
+        for doubt in (*output.doubts, *part.doubts, *part.decide(output))
     ]
-    keep_strain(folder, strained([(part, told) for part, _, _, told in came]))
-    began = start.starts(parts, shared)
-    seconds = max(part.ended.seconds for part in parts)
+    doubts += [
+        (part.beside, doubt) for part, output in others for doubt in (*output.doubts, *part.doubts)
+    ]
+    keep_strain(folder, strained(own))
+    own_parts = [part for part, _ in own]
+    began = start.starts(own_parts, shared) if several else {}
+    seconds = max(part.ended.seconds for part in own_parts)
     drifted = (*_early(hosts, held), *_drift(hosts, before, after, writers))
     every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, seconds))
     if state == "valid" and any(doubt.invalid for doubt in every_doubt):
@@ -240,6 +257,8 @@ def _measured(
         parsed if state != "failed" else (),
         tuple(began.items()),
         tuple((name, each.seconds, each.within) for name, each in shared.offsets.items()),
+        tuple(part.name for part in own_parts) if several or others else (),
+        (others[0][0].beside, others[0][0].driver.name, others[0][0].name) if others else (),
     )
 
 

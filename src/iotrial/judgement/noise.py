@@ -59,7 +59,7 @@ HARMLESS = 0.001
 def warmup_doubts(results: Results) -> tuple[Doubt, ...]:
     """A doubt about the whole study for each workload whose rate had not settled when its
     ``ramp_time`` was over; none is invalid."""
-    timed = [each for each in results.study.workloads if seconds(each, "runtime")]
+    timed = [each for each in results.study.judged if seconds(each, "runtime")]
     level = LEVEL / max(1, len(timed))
     return tuple(doubt for each in timed for doubt in _doubts(results, each, level))
 

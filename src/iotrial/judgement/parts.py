@@ -215,9 +215,9 @@ def _of_factors(
 
 def _workloads(results: Results, comparison: Comparison) -> tuple[Workload, ...]:
     """The study's, after what the findings call by another name: all of them together."""
-    known = {workload.name for workload in results.study.workloads}
+    known = {workload.name for workload in results.study.judged}
     more = dict.fromkeys(f.workload for f in comparison.findings if f.workload not in known)
-    return (*(Workload(name, "") for name in more), *results.study.workloads)
+    return (*(Workload(name, "") for name in more), *results.study.judged)
 
 
 def _part(

@@ -170,7 +170,7 @@ def _mean(values: Iterable[float | None]) -> float | None:
 def where(results: Results) -> tuple[Utilisation, ...]:
     """One a workload; none where there is one part and nothing below it has several."""
     found = []
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         mine = [r for r in results.valid if r.trial.workload == workload.name]
         groups: dict[Treatment, list[TrialRecord]] = {}
         for record in mine:
@@ -257,7 +257,9 @@ def rows(results: Results, responses: Mapping[str, str]) -> tuple[HostUtilisatio
     found = []
     for workload, name in responses.items():
         mine = [
-            record for record in results.valid if record.trial.workload == workload and record.parts
+            record
+            for record in results.valid
+            if record.trial.workload == workload and record.parts and not record.beside
         ]
         by_host: dict[str, list[tuple[TrialRecord, _PartValues]]] = {}
         for record in mine:

@@ -107,7 +107,7 @@ def look(host: Reader, study: Study) -> _HostView:
 def treatments(study: Study, trials: Sequence[Trial]) -> tuple[Treatment, ...]:
     """Every treatment, in the study's order; of a study in stages in that of its trials."""
     parts = [] if study.stages else [study]
-    own = (c for part in parts for w in part.workloads for c in cells(part, w.name))
+    own = (c for part in parts for w in part.judged for c in cells(part, w.name))
     return tuple(dict.fromkeys(own) or dict.fromkeys(trial.treatment for trial in trials))
 
 
@@ -170,6 +170,11 @@ def _commands(
             workload = workload_of(study, trial)
             there = aimed_at(aims[trial.target])
             found[trial.workload] = tool(workload.tool).command(workload, there, facts).argv
+    first = trials[0].target if trials else study.targets[0].name
+    for each in study.workloads:
+        if each.neighbour:
+            there = aimed_at(aims[each.target or first])
+            found[each.name] = tool(each.tool).command(each, there, facts).argv
     return tuple((w.name, found[w.name]) for w in study.workloads if w.name in found)
 
 

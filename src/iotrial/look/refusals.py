@@ -119,7 +119,7 @@ def _cells(study: Study) -> Iterator[Treatment]:
     if not any(_REQUESTS in dict(level.settings) for f in factors for level in f.levels):
         return
     for each in each_study(study):
-        for workload in each.workloads:
+        for workload in each.judged:
             for cell in cells(each, workload.name):
                 yield tuple(pair for pair in cell if pair[0] in touching)
 

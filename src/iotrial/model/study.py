@@ -308,6 +308,11 @@ class Study:
         members = {name for target in self.targets for name in target.of}
         return tuple(target for target in self.targets if target.name not in members)
 
+    @property
+    def judged(self) -> tuple[Workload, ...]:
+        """The workloads that have trials: all but those that only run beside others."""
+        return tuple(workload for workload in self.workloads if not workload.neighbour)
+
     def target(self, name: str) -> Target:
         return next(target for target in self.targets if target.name == name)
 

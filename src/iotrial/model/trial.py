@@ -73,7 +73,8 @@ class TrialRecord:
     in ``seconds``.
     Of a trial on several (host, target) pairs, ``parts`` names them (a measurement of one has it
     as its job); ``starts`` are (part, seconds after the common moment at which its load went on),
-    ``clocks`` (host, seconds its clock was ahead of ours, how well that is known).
+    ``clocks`` (host, seconds its clock was ahead of ours, how well that is known).  ``beside`` are
+    the workload that ran at the same time, its tool, and its folder in the trial's (none: ()).
     """
 
     trial: Trial
@@ -95,6 +96,7 @@ class TrialRecord:
     parts: tuple[str, ...] = ()
     starts: tuple[tuple[str, float], ...] = ()
     clocks: tuple[tuple[str, float, float], ...] = ()
+    beside: tuple[str, str, str] | tuple[()] = ()
 
     def of_part(self, part: str, metric: str) -> float | None:
         """What one part of several measured of a metric; None where it has no number of it."""

@@ -29,7 +29,8 @@ class CheckContext:
     has (0: unknown); ``cpus`` how many processors; ``depth`` how many I/Os it keeps in flight (0:
     nobody says).  ``ways`` are the disks below that are meant to carry alike, each with the
     adapter and the NUMA node it hangs on ('': none).  ``below`` is all that the device is built on,
-    by kernel names.
+    by kernel names.  ``shared``: another load of the study runs at the same time, so what the
+    device counts is of both.
     """
 
     device: str = ""
@@ -46,6 +47,7 @@ class CheckContext:
     depth: int = 0
     ways: tuple[tuple[str, str, str], ...] = ()
     below: tuple[str, ...] = ()
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ ChoreKind = Literal["trim", "fill", "precondition", "lay out", "command"]
 Each = Literal["study", "block", "trial"]
 OptionValue = str | int | float | bool
 Start = Literal["plain", "server"]
+BESIDE, ALONE = "beside", "alone"
+"""What a factor varies as if it were an option: the workload that runs meanwhile, or none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,9 @@ class Workload:
     commands whose output is kept after each load.  ``argv`` and ``metrics`` are a command's of
     the study's own: what is executed, and what is found in its output.  ``start`` "server": by the
     tool's own client here and a server of its on the host
-    (:class:`iotrial.model.tool.SupportsServer`)."""
+    (:class:`iotrial.model.tool.SupportsServer`).  ``beside`` names the workload that runs at the
+    same time ('': none); a ``neighbour`` is one that is named so: it has no trials of its own, and
+    its ``target`` is its own ('': that of the trial)."""
 
     name: str
     tool: str
@@ -115,13 +119,20 @@ class Workload:
     argv: tuple[str, ...] = ()
     metrics: tuple[CustomMetric, ...] = ()
     start: Start = "plain"
+    beside: str = ""
+    target: str = ""
+    neighbour: bool = False
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)
 
     def with_options(self, more: Iterable[tuple[str, OptionValue]]) -> Workload:
-        """With these options set, each in its old place if it was there."""
-        return replace(self, options=tuple({**dict(self.options), **dict(more)}.items()))
+        """With these options set, each in its old place if it was there.  :data:`BESIDE` is no
+        option of the tool, but says what runs beside it."""
+        found = {**dict(self.options), **dict(more)}
+        named = str(found.pop(BESIDE, self.beside))
+        beside = "" if named == ALONE else named
+        return replace(self, options=tuple(found.items()), beside=beside)
 
 
 def metrics_of(workloads: Iterable[Workload]) -> Metrics:

@@ -75,7 +75,7 @@ def at_baseline(study: Study, baselines: Mapping[str, str]) -> Study:
     if study.aa is None:
         return study
     levels = study.aa.levels
-    for workload in study.workloads:
+    for workload in study.judged:
         wanted = applied(study, levels, workload.name)
         if wanted not in cells(study, workload.name):
             raise UsageError(

@@ -67,7 +67,7 @@ def standing(
         return race.standing(study, {saturate.workloads(study)[1]: racing}, planned, done)
     if study.design.kind != "race":
         return ()
-    treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
+    treatments = {workload.name: cells(study, workload.name) for workload in study.judged}
     return race.standing(study, treatments, planned, done)
 
 
@@ -90,7 +90,7 @@ def most_left(
         return max(pending, whole - len(planned) + pending)
     if study.design.kind == "saturate":
         return saturate.most_left(study, planned, done)
-    still = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
+    still = {workload.name: len(cells(study, workload.name)) for workload in study.judged}
     if study.design.kind == "race":
         still |= {each.workload: each.racing for each in stands}
     for name, count in still.items():
@@ -154,7 +154,7 @@ def loads_on(study: Study, target: str) -> tuple[Workload, ...]:
 
 def _written_on(study: Study, target: str) -> tuple[Workload, ...]:
     if not study.stages:
-        return study.workloads
+        return tuple(each for each in study.workloads if each.target in ("", target))
     found = [
         study.workload(name, stage.number)
         for stage in study.stages

@@ -187,7 +187,7 @@ def _check(study: Study, opened: set[str]) -> None:
     parts = () if problems else each_study(study)
     for each in parts:
         problems += design_problems(each, cells)
-    for of, workload in ((each, load) for each in parts for load in each.workloads):
+    for of, workload in ((each, load) for each in parts for load in each.judged):
         if not problems and not cells(of, workload.name):
             what = f"every combination of workload {workload.name} is excluded"
             problems.append(StudyProblem(("exclude", 0), what, "Keep at least one."))

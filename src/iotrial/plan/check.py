@@ -301,6 +301,8 @@ def _under_test(spec: StudyFile) -> Iterator[StudyProblem]:
     staged = {stage.target for stage in spec.stage}
     members = {name for table in spec.targets.values() for name in table.targets}
     whole = [name for name in spec.targets if name not in members]
+    beside = {table.target for table in spec.workloads.values()}
+    whole = [name for name in whole if name not in beside] or whole
     names = [name for at, name in enumerate(whole) if not at or name not in staged]
     if len(names) > 1 and not comparing:
         advice = (

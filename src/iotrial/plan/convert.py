@@ -247,6 +247,8 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
         argv=tuple(table.argv),
         metrics=tuple(wanted(each, found) for each, found in table.metrics.items()),
         start=table.start,
+        beside=table.beside,
+        target=table.target,
     )
 
 

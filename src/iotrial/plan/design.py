@@ -189,7 +189,7 @@ def slot_of(trial: Trial) -> Slot:
 
 
 def _schedule(study: Study, blocks: int) -> Iterator[Slot]:
-    everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
+    everything = [(workload.name, cells(study, workload.name)) for workload in study.judged]
     hosts = homes(study)
     for block in range(1, blocks + 1):
         for workload, cell in _in_order(study, block, everything):
@@ -198,7 +198,7 @@ def _schedule(study: Study, blocks: int) -> Iterator[Slot]:
 
 def block_of(study: Study, block: int, host: str) -> Iterator[Slot]:
     """One whole block on a host, in its order."""
-    everything = [(workload.name, cells(study, workload.name)) for workload in study.workloads]
+    everything = [(workload.name, cells(study, workload.name)) for workload in study.judged]
     for workload, cell in _in_order(study, block, everything):
         yield host, block, workload, cell
 
@@ -215,7 +215,7 @@ def _in_order(
 def _race_schedule(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
 ) -> Iterator[Slot]:
-    treatments = {workload.name: cells(study, workload.name) for workload in study.workloads}
+    treatments = {workload.name: cells(study, workload.name) for workload in study.judged}
     ask = searched if study.design.kind == "saturate" else wanted
     for block, everything in sorted(ask(study, treatments, planned, done).items()):
         for workload, cell in _in_order(study, block, everything):
@@ -448,7 +448,7 @@ def given_up(study: Study) -> tuple[FractionSummary, ...]:
     """
     if study.design.kind not in {"fraction", "one-at-a-time"}:
         return ()
-    return tuple(_of(study, workload.name) for workload in study.workloads)
+    return tuple(_of(study, workload.name) for workload in study.judged)
 
 
 def _of(study: Study, workload: str) -> FractionSummary:

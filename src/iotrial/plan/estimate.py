@@ -237,7 +237,7 @@ def comparisons(study: Study) -> int:
     times = Counter(workload for workload, _ in study.decide.primary)
     return sum(
         len(compared(study, cells(study, workload.name), base)) * times[workload.name]
-        for workload in study.workloads
+        for workload in study.judged
     )
 
 
@@ -294,7 +294,7 @@ def _resolvable(
                 study.decide.confidence,
             ),
         )
-        for workload in study.workloads
+        for workload in study.judged
     )
 
 
@@ -304,7 +304,7 @@ def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Rac
     from iotrial.stats.critical import workload_confidence  # noqa: PLC0415
     from iotrial.stats.race import RaceDesign, blocks_to_decide  # noqa: PLC0415  slow, as above
 
-    sizes = {workload.name: len(cells(study, workload.name)) for workload in study.workloads}
+    sizes = {workload.name: len(cells(study, workload.name)) for workload in study.judged}
     family = sum(size - 1 for size in sizes.values() if size > 1)
     margin = math.log1p(study.decide.margin)
     found = []

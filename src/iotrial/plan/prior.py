@@ -64,7 +64,7 @@ def with_prior(study: Study, results: Results) -> Study:
 def _ranked(study: Study, results: Results) -> tuple[tuple[str, tuple[Treatment, ...]], ...]:
     """By workload, the study's own treatments, best first; those that are not known left out."""
     found = []
-    for workload in study.workloads:
+    for workload in study.judged:
         metric = study.decide.leading.get(workload.name, "")
         means = _means(results, workload.name, metric)
         names = {name for treatment in means for name, _ in treatment}

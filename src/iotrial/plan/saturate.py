@@ -66,12 +66,12 @@ BLOCK_SIZES = {"iops": ("4k",), "bandwidth": ("64k", "256k", "1m")}
 
 def workloads(study: Study) -> tuple[str, str]:
     """The names of the workload that searches and of the one that decides."""
-    return study.workloads[0].name, study.workloads[1].name
+    return study.judged[0].name, study.judged[1].name
 
 
 def unsearchable(study: Study) -> Iterator[StudyProblem]:
     """Why a study cannot be a search for the highest value."""
-    if len(study.workloads) != FEWEST:
+    if len(study.judged) != FEWEST:
         message = "a search needs two workloads: one for the search, one for the decision"
         yield StudyProblem(
             ("workloads",), message, "Copy the first, possibly with a longer runtime."

@@ -495,6 +495,17 @@ class WorkloadTable(_Table):
     jobfile: str = Field(
         "", description="Job file of the tool, relative to the study.", examples=["my.fio"]
     )
+    beside: str = Field(
+        "",
+        description="Another workload that runs at the same time. It has no trials of its own; its"
+        " numbers are those of this workload's trials, as `METRIC[WORKLOAD]`.",
+        examples=["backup"],
+    )
+    target: str = Field(
+        "",
+        description="Target of a workload that runs beside others; default: the target under test.",
+        examples=["backups"],
+    )
     start: Start = Field(
         "plain",
         description="How the tool is started: on each host directly; or, for fio, as a `fio"

@@ -37,6 +37,7 @@ from iotrial.model.tool import (
 )
 from iotrial.model.workload import Chore, Workload, metrics_of
 from iotrial.plan.ahead import each_study, loads_on
+from iotrial.plan.beside import beside_of, beside_problems
 from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors
 from iotrial.plan.problem import KeyPath, StudyProblem, choices
@@ -151,20 +152,23 @@ def decide(
     primary: list[tuple[str, str]] = []
     secondary: list[tuple[str, str]] = []
     problems: list[StudyProblem] = []
-    for workload in workloads:
+    around = {each.name: each for each in workloads if each.neighbour}
+    problems += _without_trials(table, around)
+    for workload in (each for each in workloads if not each.neighbour):
         declared, path = _declared(("decide", "primary"), table.primary, workload.name)
         usual, others = _usual(workload, factors)
+        others += _of_neighbours(workload, factors, around)
         names = declared or usual
         for name in names:
             problems += _metric(path, name, known, primary=True)
-            problems += _made(path, name, workload, factors)
+            problems += _made(path, name, (workload, around), factors)
         primary += [(workload.name, name) for name in names]
         more: Sequence[str] = others
         if table.secondary is not None:
             more, path = _declared(("decide", "secondary"), table.secondary, workload.name)
             for name in more:
                 problems += _metric(path, name, known, primary=True)
-                problems += _made(path, name, workload, factors)
+                problems += _made(path, name, (workload, around), factors)
         apart = {*names, *table.guardrails}
         secondary += [(workload.name, name) for name in more if name not in apart]
     for name in table.guardrails:
@@ -186,6 +190,24 @@ def decide(
         tuple(secondary),
     )
     return rule, list(dict.fromkeys(problems))
+
+
+def _without_trials(table: DecideTable, around: Mapping[str, Workload]) -> Iterator[StudyProblem]:
+    """Keys of workloads that only run beside others."""
+    for key, given in (("primary", table.primary), ("secondary", table.secondary)):
+        for name in given if isinstance(given, Mapping) else ():
+            if name in around:
+                what = f"{name} runs beside others, and has no trials"
+                advice = f"Its numbers are METRIC[{name}] of the workload that it runs beside."
+                yield StudyProblem(("decide", key, name), what, advice)
+
+
+def _of_neighbours(
+    workload: Workload, factors: Sequence[Factor], around: Mapping[str, Workload]
+) -> tuple[str, ...]:
+    """What decides each workload that may run beside this one."""
+    names = [name for name in beside_of(workload, factors) if name in around]
+    return tuple(of_section(_usual(around[name], ())[0][0], name) for name in names)
 
 
 def _declared(
@@ -264,10 +286,19 @@ def _metric(path: KeyPath, name: str, known: Metrics, *, primary: bool) -> Itera
 
 
 def _made(
-    path: KeyPath, name: str, workload: Workload, factors: Sequence[Factor]
+    path: KeyPath,
+    name: str,
+    loads: tuple[Workload, Mapping[str, Workload]],
+    factors: Sequence[Factor],
 ) -> Iterator[StudyProblem]:
-    """A load that only writes has no ``read.iops``, nor has a section that there is not."""
-    if section := sectioned(name)[1]:
+    """A load that only writes has no ``read.iops``, nor has a section that there is not.  ``loads``
+    are the one that is judged, and those that run beside others."""
+    workload, around = loads
+    whole, section = sectioned(name)
+    if section in around and section in beside_of(workload, factors):
+        yield from _made(path, whole, (around[section], {}), ())
+        return
+    if section:
         yield from _of_section(path, (name, section), workload, factors)
         return
     touched = reaches(workload, factors)
@@ -334,7 +365,7 @@ def _asked(study: Study) -> Iterator[tuple[KeyPath, str, str]]:
         yield from ((("decide", key), workload, name) for workload, name in pairs)
     for key, given in (("guardrails", rule.guardrails), ("limits", rule.limits)):
         for name, _ in given:
-            yield from ((("decide", key, name), load.name, name) for load in study.workloads)
+            yield from ((("decide", key, name), load.name, name) for load in study.judged)
 
 
 def unmeasured(study: Study) -> Iterator[StudyProblem]:
@@ -344,7 +375,8 @@ def unmeasured(study: Study) -> Iterator[StudyProblem]:
     yield from _mingled(study)
     for key, pairs in (("primary", study.decide.primary), ("secondary", study.decide.secondary)):
         for name, metric_name in pairs:
-            yield from _given(("decide", key), metric_name, [loads[name]])
+            section = sectioned(metric_name)[1]
+            yield from _given(("decide", key), metric_name, [loads.get(section, loads[name])])
     for key, given in (("guardrails", study.decide.guardrails), ("limits", study.decide.limits)):
         for metric_name, _ in given:
             path: KeyPath = ("decide", key, metric_name)
@@ -400,6 +432,8 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
         what = "a winner ends a race only"
         yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
     yield from dict.fromkeys(_unnameable(study))
+    yield from beside_problems(study)
+    yield from _ends_before(study)
     for one, other in combinations(study.factors, 2):
         yield from _clash(one, other)
     if open_factors(study):
@@ -407,10 +441,34 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
     for part in each_study(study):
         problems = list(design_problems(part, cells))
         yield from problems
-        for workload in () if problems else part.workloads:
+        for workload in () if problems else part.judged:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
                 yield StudyProblem(("exclude", 0), message, "Keep at least one.")
+
+
+_SOMEWHERE = ToolTarget("/iotrial", "directory")
+_TOGETHER = 0.5  # seconds
+
+
+def _ends_before(study: Study) -> Iterator[StudyProblem]:
+    """A load beside another that would leave it alone for the rest of its time."""
+    known = {load.name: load for load in study.workloads}
+    for workload in study.judged:
+        for name in beside_of(workload, study.factors):
+            if name not in known or not (
+                workload.option("runtime") and known[name].option("runtime")
+            ):
+                continue
+            lasts = max(
+                tool(load.tool).seconds(load, _SOMEWHERE)
+                for _, load in variants(workload, study.factors)
+            )
+            other = tool(known[name].tool).seconds(known[name], _SOMEWHERE)
+            if other < lasts - _TOGETHER:
+                what = f"{name} ends after {other:g} s, before {workload.name} ({lasts:g} s)"
+                advice = f"Let {name} run as long: its runtime, with ramp_time, is too short."
+                yield StudyProblem(("workloads", name, "options", "runtime"), what, advice)
 
 
 def _unnameable(study: Study) -> Iterator[StudyProblem]:

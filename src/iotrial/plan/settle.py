@@ -49,7 +49,7 @@ def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:
     first treatment that is."""
     results = slim(course.results)
     study, base = results.study, {f.name: course.baselines[f.name] for f in several}
-    treatments = {each.name: cells(study, each.name) for each in study.workloads}
+    treatments = {each.name: cells(study, each.name) for each in study.judged}
     races = raced(study, treatments, results.records, base)
     good = [
         [cell for at, cell in enumerate(each.cells) if at == each.race.kept or _tied(each, at)]

@@ -207,7 +207,7 @@ def design_problems(
     """What makes the study's design impossible, at the key that says so."""
     design = study.design
     key = "runs" if design.runs else "resolution" if "resolution" in study.text else "kind"
-    for workload in study.workloads:
+    for workload in study.judged:
         try:
             cells(study, workload.name)
         except UsageError as error:

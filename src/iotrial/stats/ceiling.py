@@ -419,7 +419,7 @@ class _Noise:
 def judge_ceiling(results: Results) -> Comparison:
     """The race among the finalists, and in words and as data what it says of the ceiling."""
     study = results.study
-    name = study.workloads[1].name
+    name = study.judged[1].name
     racing = {trial.treatment for trial in results.planned if trial.workload == name}
     cells = tuple(cell for cell in study.treatments(name) if cell in racing)
     races = raced(study, {name: cells}, results.records)
@@ -455,7 +455,7 @@ def _ceiling(
     results: Results, cells: Sequence[Treatment], races: tuple[WorkloadRace, ...]
 ) -> Ceiling:
     study = results.study
-    search, final = study.workloads[0].name, study.workloads[1].name
+    search, final = study.judged[0].name, study.judged[1].name
     name = study.decide.leading[final]
     valid = [record for record in results.records if record.state == "valid"]
     own = [record for record in valid if record.trial.workload == final]

@@ -269,7 +269,7 @@ def questions(results: Results) -> tuple[ComparisonQuestion, ...]:
     study, by_workload, plan = results.study, counted(results), planned(results)
     family = sum(map(len, plan.values()))
     found: list[ComparisonQuestion] = []
-    for workload in (w.name for w in study.workloads):
+    for workload in (w.name for w in study.judged):
         for metric in (name for load, name in study.decide.primary if load == workload):
             if own := len(plan[workload, metric]):
                 share = workload_confidence(study.decide.confidence, own, family)

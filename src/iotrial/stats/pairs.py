@@ -213,7 +213,7 @@ def answering(results: Results) -> dict[str, str]:
 
 def metrics_of(results: Results) -> dict[str, dict[str, int]]:
     """The metrics of each workload, in the order of the runs, and how many runs have each."""
-    found: dict[str, dict[str, int]] = {w.name: {} for w in results.study.workloads}
+    found: dict[str, dict[str, int]] = {w.name: {} for w in results.study.judged}
     for record in results.valid:
         mine = found.setdefault(record.trial.workload, {})
         for name in dict.fromkeys(m.metric for m in record.measurements if m.job == "all"):

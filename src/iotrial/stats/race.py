@@ -618,7 +618,7 @@ def raced(
                 {factor.name: _label(factor, baseline or {}) for factor in study.factors},
             ),
         )
-        for workload in study.workloads
+        for workload in study.judged
         if len(cells.get(workload.name, ())) > 1
     )
 

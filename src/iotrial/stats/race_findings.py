@@ -199,7 +199,7 @@ def races_of(results: Results) -> tuple[WorkloadRace, ...]:
     """The races of a study over all its treatments."""
     study = results.study
     # Also what was not planned yet: of a large grid, most of it, and none of it may go unsaid.
-    cells = {workload.name: study.treatments(workload.name) for workload in study.workloads}
+    cells = {workload.name: study.treatments(workload.name) for workload in study.judged}
     return raced(study, cells, results.records, baselines(results))
 
 

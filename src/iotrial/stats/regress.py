@@ -151,7 +151,7 @@ def _cells(side: Sequence[Results], primary: Mapping[str, str], *, whole: bool) 
 
 def _place(study: Study) -> Callable[[Key], tuple[int, ...]]:
     """Where a treatment stands among the others: as in the study, not as its trials came."""
-    names = [workload.name for workload in study.workloads]
+    names = [workload.name for workload in study.judged]
     places = {
         (factor.name, level.label): place
         for factor in study.factors
@@ -319,9 +319,9 @@ _SHOWN = 6
 def unlike_loads(former: Results, latter: Results) -> dict[str, str]:
     """The workloads that both have and that are not the same load, each with what differs:
     ``iodepth = 4 and 1``."""
-    theirs = {each.name: each for each in latter.study.workloads}
+    theirs = {each.name: each for each in latter.study.judged}
     found = {}
-    for own in former.study.workloads:
+    for own in former.study.judged:
         if other := theirs.get(own.name):
             known = former.study.design.kind == latter.study.design.kind != "recorded"
             said = list(_options(own, other, whole=known)) + (

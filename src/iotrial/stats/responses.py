@@ -71,7 +71,7 @@ def counted(results: Results) -> Counted:
             last[key] = record
     order = treatment_order(results.study)
     ranks = {treatment: order(treatment) for _, _, treatment in last}
-    by_workload: dict[str, list[TrialRecord]] = {w.name: [] for w in results.study.workloads}
+    by_workload: dict[str, list[TrialRecord]] = {w.name: [] for w in results.study.judged}
     for key in sorted(last, key=lambda key: (key[1], ranks[key[2]])):
         by_workload.setdefault(key[0], []).append(last[key])
     return {workload: tuple(records) for workload, records in by_workload.items()}
@@ -114,7 +114,7 @@ def responses_of(results: Results, workload: str, metric: str) -> Responses:
 
 def asked(study: Study) -> Iterator[tuple[str, str]]:
     """(Workload, primary metric), by workload in the study's order."""
-    for workload in study.workloads:
+    for workload in study.judged:
         yield from (pair for pair in study.decide.primary if pair[0] == workload.name)
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from iotrial.errors import FormatError
-from iotrial.model.measurement import Measurement, split
+from iotrial.model.measurement import Measurement, of_section, sectioned, split
 from iotrial.model.tool import ParsedOutput, SupportsMerge, Tool
 
 _SUMS = frozenset(
@@ -53,6 +53,20 @@ def merged(driver: Tool, told: Told) -> tuple[Measurement, ...]:
     if len(told) == 1:
         return (*(replace(each, job="all") for each in apart), *apart)
     return (*summed([parsed for _, parsed in told]), *apart)
+
+
+def of_neighbour(name: str, parsed: ParsedOutput, folder: str) -> tuple[Measurement, ...]:
+    """What the workload ``name`` measured in its ``folder`` of a trial, while another one was
+    judged: numbers of that trial, with the workload's name in brackets."""
+    return tuple(
+        replace(
+            each,
+            metric=of_section(each.metric, name),
+            raw=f"{folder}/{each.raw}" if each.raw else "",
+        )
+        for each in parsed.measurements
+        if each.job == "all" and not sectioned(each.metric)[1]
+    )
 
 
 def summed(several: Sequence[ParsedOutput]) -> Iterator[Measurement]:

@@ -55,8 +55,10 @@ def counters(text: str) -> BytesMoved | None:
 
 
 def by_device(case: LoadEvidence) -> BytesMoved | None:
-    """What the device moved between the snapshots; None where nobody can tell (no device, or one
-    that does not count: ``queue.iostats`` 0)."""
+    """What the device moved between the snapshots; None where nobody can tell (no device, one that
+    does not count: ``queue.iostats`` 0, or one that another load of the study may use)."""
+    if case.scene.shared:
+        return None
     where = _place(case.scene.device)
     first, last = (counters(each.text(where)) for each in (case.before, case.after))
     if not case.scene.device or first is None or last is None:
@@ -132,7 +134,7 @@ def cached(case: LoadEvidence) -> Iterator[Doubt]:
     Phoronix Test Suite issue 417 (11.7 GB/s from four disks).
     """
     scene, device, own = case.scene, by_device(case), by_load(case)
-    if not scene.reads:
+    if not scene.reads or scene.shared:
         return
     if scene.device and own is not None and own.read and _counts(case, device):
         yield from _counted(case, device.read if device else 0.0, own.read)

@@ -9,7 +9,7 @@ from math import exp, log, sqrt
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from iotrial.model.measurement import split
+from iotrial.model.measurement import of_section, split
 from iotrial.model.results import Results
 from iotrial.model.study import Factor
 from iotrial.model.trial import Doubt, Treatment, TrialRecord, treatment_text
@@ -79,7 +79,7 @@ def first_run(results: Results) -> Iterator[Doubt]:
 
     Reference: Student (1908), The probable error of a mean, Biometrika 6, 1-25.
     """
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         metric = primary(results, workload.name)
         rows = [
             [log(value) for record in records if (value := record.value(metric)) and value > 0]
@@ -169,7 +169,7 @@ def _rotating(results: Results) -> bool:
 
 
 def _random_as_sequential(results: Results) -> Iterator[Doubt]:
-    workloads = results.study.workloads
+    workloads = results.study.judged
     for one, other in product(workloads, workloads):
         operation, pattern = str(one.option("rw")), str(other.option("rw"))
         if _BETWEEN.get(operation) != pattern or not _as_large(one, other):
@@ -195,7 +195,7 @@ def _small_and_fast(results: Results, factor: Factor) -> Iterator[Doubt]:
     sizes = {level.label: _bytes(level.option) for level in factor.levels}
     known = [label for label in sizes if sizes[label]]
     largest = max(known, key=lambda label: sizes[label], default="")
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         metric = _rate(results, workload.name)
         groups = grouped(results, workload.name)
         fast: dict[str, float] = {}
@@ -217,7 +217,7 @@ def _small_and_fast(results: Results, factor: Factor) -> Iterator[Doubt]:
 def _second_sizes(results: Results) -> Iterator[Doubt]:
     """Of workloads that differ in their size alone, each against the largest of them."""
     families: dict[tuple[object, ...], list[tuple[int, Workload]]] = {}
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         said = [str(value) for name, value in workload.options if name in _SIZES]
         if len(said) == 1 and (size := _bytes(said[0])):
             rest = tuple(sorted((n, str(v)) for n, v in workload.options if n not in _SIZES))
@@ -305,7 +305,7 @@ def link(results: Results) -> Iterator[Doubt]:
     for operation in ("read", "write"):
         ceiling = _ceiling(results, operation)
         metric = f"{operation}.bw"
-        for workload in results.study.workloads if ceiling else ():
+        for workload in results.study.judged if ceiling else ():
             if workload.tool == _TOOL:
                 continue
             groups = grouped(results, workload.name).values()
@@ -322,7 +322,7 @@ def link(results: Results) -> Iterator[Doubt]:
 def _ceiling(results: Results, operation: str) -> float:
     """What iperf3 reaches in this direction at its best treatment; 0 not known."""
     found = [0.0]
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         if workload.tool == _TOOL:
             for records in grouped(results, workload.name).values():
                 means = (mean(records, metric) for metric in _RECEIVED[operation])
@@ -353,7 +353,7 @@ def uneven_hosts(results: Results) -> Iterator[Doubt]:
     Their sum then does not represent n hosts, and scaling depends on the one host.  Only hosts that
     load targets of the same names are compared.
     """
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         name = primary(results, workload.name)
         if "." not in name or split(name)[1] not in _ADD_UP:
             continue
@@ -423,7 +423,7 @@ def capped(results: Results) -> Iterator[Doubt]:
     nothing of the treatments.  The load's own options say what it offers.  Of limits elsewhere the
     numbers tell: storage varies from trial to trial, a token bucket does not.
     """
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         metric = primary(results, workload.name)
         if split(metric)[1] not in ("iops", "bw") if metric else True:
             continue
@@ -514,7 +514,7 @@ def burst_credits(results: Results) -> Iterator[Doubt]:
     slow drift has no such place, and is left to the tests of drift.  Blocks keep comparisons fair
     but for the block of the step itself; absolute values before it are those of the credits.
     """
-    for workload in results.study.workloads:
+    for workload in results.study.judged:
         metric = primary(results, workload.name)
         found = _step(results, workload.name, metric) if metric else None
         if found is not None:
@@ -579,3 +579,42 @@ def _splits(rows: Floats) -> tuple[Floats, Indices]:
     scaled = apart * np.sqrt(sizes * (n - sizes) / n)
     at = scaled.argmax(axis=1)
     return scaled[np.arange(len(rows)), at], at + _ENDS
+
+
+HELD = 0.05
+"""Of the rate that a load beside others offers: more below it, and treatments met other loads."""
+
+
+@study_check(
+    "beside",
+    "a load beside another one did not hold its rate",
+    looks_at="`rate` and `rate_iops` of fio beside another workload, and what it reached",
+    limit="5 % below what it offers, on average over the trials of a treatment",
+    remedy=(
+        "Let it offer less, so that every treatment meets the same load; or take its rate for a"
+        " result: it is in the second family."
+    ),
+    source="fio(1), rate and rate_iops",
+)
+def beside(results: Results) -> Iterator[Doubt]:
+    """A load that runs beside the judged one offers a fixed rate, and did not reach it.
+
+    What a neighbour does to a load can be compared between treatments only if the neighbour does
+    the same.  A load that offers a rate below what the device gives does; one that cannot reach it
+    takes what is left, and a treatment that leaves it more has worse latencies for that alone.
+    """
+    for workload in results.study.judged:
+        for cell, records in grouped(results, workload.name).items():
+            names = {record.beside[0] for record in records if record.beside}
+            for name in names:
+                other = results.study.workload(name)
+                for metric in RATES:
+                    offered = _offered(other, metric)
+                    reached = mean(records, of_section(metric, name))
+                    if offered and 0 < reached < offered * (1 - HELD):
+                        unit = results.study.metrics.display_unit(metric)
+                        yield beside.doubt(
+                            f"{name} beside {workload.name} reached {format_value(reached, unit)}"
+                            f" of the {format_value(offered, unit)} that it offers, with"
+                            f" {treatment_text(cell)}"
+                        )

@@ -134,7 +134,9 @@ def decide(
 class TrialPart:
     """``trial`` is the trial with this part as its target; ``name`` tells it from the others ('':
     there are none).  ``folder`` is where everything of it is kept, ``load`` what is written down
-    there; ``listen`` where its server is reached, if that is on the network."""
+    there; ``listen`` where its server is reached, if that is on the network.  ``beside`` is the
+    name of a workload that only runs beside the one that is judged ('': it is that one), and
+    ``shared`` that there is such a one."""
 
     session: HostSession
     trial: Trial
@@ -147,6 +149,8 @@ class TrialPart:
     scene: CheckContext | None = None
     seen: list[Snapshot] = field(default_factory=list)
     listen: ListenAddress | None = None
+    beside: str = ""
+    shared: bool = False
     _plain: Load = field(default_factory=lambda: Load(()))
 
     @property
@@ -187,7 +191,8 @@ class TrialPart:
     def look(self) -> None:
         """Read what the checks of validity want."""
         session = self.session
-        self.scene = self.scene or scene_of(session, self.trial, self.session.numbers)
+        scene = self.scene or scene_of(session, self.trial, self.session.numbers)
+        self.scene = replace(scene, shared=self.shared)
         self.seen.append(take(session.host, self.scene))
 
     def command(self) -> tuple[str, ...]:
@@ -288,16 +293,38 @@ class TrialPart:
 
 
 def trial_parts(hosts: Hosts, trial: Trial, folder: Path) -> tuple[TrialPart, ...]:
-    """The parts of a trial, each with its folder.  Of a study with one part the trial's own."""
-    if not hosts.several:
+    """The parts of a trial, each with its folder.  Of a study with one part the trial's own; where
+    another load runs beside it, that one is the last."""
+    beside = workload_of(hosts.study, trial).beside
+    if not hosts.several and not beside:
         return (TrialPart(hosts.first, trial, folder),)
     parts = []
     for part in hosts.parts(trial):
         own = folder / part.host / part.target.name
         own.mkdir(parents=True)
         alone = replace(trial, target=part.target.name)
-        parts.append(TrialPart(hosts.sessions[part.host], alone, own, part.name))
+        parts.append(
+            TrialPart(hosts.sessions[part.host], alone, own, part.name, shared=bool(beside))
+        )
+    if beside:
+        parts.append(_neighbour(hosts, trial, parts[0], beside))
     return tuple(parts)
+
+
+def _neighbour(hosts: Hosts, trial: Trial, first: TrialPart, name: str) -> TrialPart:
+    """The load that runs beside the ``first`` part: as the study has it, whatever is varied."""
+    workload = hosts.study.workload(name)
+    target = workload.target or first.trial.target
+    own = first.folder.parent / ("beside" if first.folder.name != "beside" else "beside-it")
+    own.mkdir()
+    return TrialPart(
+        first.session,
+        replace(trial, workload=name, target=target, treatment=()),
+        own,
+        f"{first.session.name}/{own.name}",
+        beside=name,
+        shared=True,
+    )
 
 
 def by_host(parts: Sequence[TrialPart]) -> Mapping[str, list[TrialPart]]:
