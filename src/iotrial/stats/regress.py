@@ -87,7 +87,7 @@ def regress(
     relative difference (0: nobody said).
     """
     first = former[0]
-    primary = dict(first.study.decide.primary)
+    primary = first.study.decide.leading
     if first.study.design.kind == "recorded":
         primary = answering(first)
     ours, theirs = (_cells(each, primary, whole=paired) for each in (former, latter))
