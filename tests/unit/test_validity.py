@@ -784,6 +784,7 @@ def test_an_error_that_names_the_device_makes_the_trial_invalid(
 
 def test_old_errors_and_those_of_others_spoil_nothing() -> None:
     assert logged() is None
+    assert logged("[  200.1] I/O error, dev sda, sector 7 op 0x0:(READ)", known="") is not None
     assert logged("[  200.1] I/O error, dev sdb, sector 7 op 0x0:(READ)") is None
     assert logged("[  200.1] nvme nvme1: resetting controller", scene=NVME) is None
     assert logged("[  200.1] sda: detected capacity change from 0 to 2048") is None

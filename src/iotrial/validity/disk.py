@@ -471,9 +471,13 @@ def _beyond_chance(done: Mapping[str, int], words: str) -> str:
 
 _KERNEL = """
 said=$(dmesg 2>/dev/null) && [ -n "$said" ] || exit 1
-printf '%s\\n' "$said" | tail -n 2000
+printf '%s\\n' "$said" | grep -iE "$1" | tail -n 200
 """
-_LOG = Probe(argv=("sh", "-c", _KERNEL, "iotrial-kernel-log"))
+_COARSE = (
+    "error|tim(ed|ing) ?out|timeout|reset|fail|offline|down|lost|read-only|corrupt|respond|emask"
+)
+"""What is sent at all: a busy kernel's log may be a megabyte, twice a trial and host."""
+_LOG = Probe(argv=("sh", "-c", _KERNEL, "iotrial-kernel-log", _COARSE))
 _MOST_LINES = 60
 _FAILURE = re.compile(
     r"I/O error"
