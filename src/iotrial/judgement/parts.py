@@ -185,8 +185,9 @@ def _parts(
         shown = answers if len(answers) > 1 else [answering.get(workload.name, "")]
         for name in shown:
             own = [f for f in of_this if f.primary and (f.metric == name or len(shown) == 1)]
-            beside = [f for f in of_this if not f.primary] if name == shown[-1] else []
+            beside: list[Finding] = []
             if name == shown[-1]:
+                beside += [f for f in of_this if not f.primary]
                 beside += [f for f in comparison.secondary if f.workload == workload.name]
             part = _part(results, workload, name, (own, beside))
             if of_load := records.get(workload.name):

@@ -81,11 +81,6 @@ def needed_by(study: Study, trial: Trial) -> set[str]:
     return elsewhere | {part.host for part in parts_of(study, trial)}
 
 
-def accompanied(study: Study) -> bool:
-    """Whether loads of the study run beside others."""
-    return any(workload.neighbour for workload in study.workloads)
-
-
 def several(study: Study) -> bool:
     """Whether there may be trials on more than one part, or parts on more than one machine."""
     return len(study.places) > 1 or any(
