@@ -141,7 +141,7 @@ class Race:
 
     ``margin`` is a fraction (0.02: ratios of 1/1.02 … 1.02 do not matter); ``confidence`` that
     of all its claims together.  Responses are logs of which more is better.  ``favourite`` is
-    kept among equals (the baseline), where it is one of them.   ``goal`` is what ends it: "all"
+    kept among equals (the baseline), where it is one of them.  ``goal`` is what ends it: "all"
     treatments are told from the kept one or the same, or it is the "winner": none is more than the
     margin better.  Raises ValueError for fewer than two treatments.
     """
