@@ -133,7 +133,7 @@ def parse_fraction(text: str | float) -> float:
 
 def _scaled(value: float, step: float, names: tuple[str, ...], digits: int) -> str:
     index = 0
-    while abs(value) >= step and index < len(names) - 1:
+    while round(abs(value)) >= step and index < len(names) - 1:
         value /= step
         index += 1
     return f"{_short(value, digits)} {names[index]}".rstrip()
@@ -143,8 +143,8 @@ def _short(value: float, digits: int) -> str:
     """``digits`` significant digits, never an exponent below 1e15, no trailing zeros lost."""
     if value == 0 or not math.isfinite(value):
         return "0" if value == 0 else str(value)
-    decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
-    return f"{value:.{min(decimals, 9)}f}"
+    power = int(f"{value:.{digits - 1}e}".partition("e")[2])  # of the rounded value
+    return f"{value:.{min(max(0, digits - 1 - power), 9)}f}"
 
 
 def format_bytes(size: float) -> str:
@@ -152,6 +152,10 @@ def format_bytes(size: float) -> str:
     if abs(size) < 1024:
         return f"{size:.0f} B"
     return _scaled(size, 1024.0, ("B", "KiB", "MiB", "GiB", "TiB", "PiB"), 3)
+
+
+JUST = 0.9995
+"""Of a unit: what three digits would round to 1000 of the next smaller one."""
 
 
 def format_seconds(seconds: float) -> str:
@@ -162,7 +166,7 @@ def format_seconds(seconds: float) -> str:
     if size >= 60:
         return f"{int(seconds // 60)}m{int(seconds % 60):02d}s"
     for step, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
-        if size >= step:
+        if size >= step * JUST:
             return f"{_short(seconds / step, 3)} {name}"
     return f"{seconds * 1e9:.0f} ns" if seconds else "0 s"
 

@@ -86,6 +86,15 @@ def test_what_people_read() -> None:
     assert format_seconds(75) == "1m15s"
     assert format_seconds(4000) == "1h06m"
     assert format_wait(8.4) == "8 s"
+    assert [format_seconds(near) for near in (99.97e-6, 9.996e-6, 999.7e-6, 999.7e-9, 0.9996)] == [
+        "100 µs",
+        "10.0 µs",
+        "1.00 ms",
+        "1.00 µs",
+        "1.00 s",
+    ]
+    assert format_value(999_960.0, "IOPS") == "1.00 MIOPS"
+    assert format_value(99_960.0, "IOPS") == "100 kIOPS"
     assert format_change(0.82) == "−18.0 %"
     assert format_change(1.021) == "+2.1 %"
     assert format_change(0.9997) == "+0.0 %"
