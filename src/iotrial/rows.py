@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
@@ -33,6 +34,7 @@ def _inside(path: str) -> str:
     return path
 
 
+@lru_cache(maxsize=4096)
 def _known(name: str) -> str:
     """A metric's name whose percentile, where it is of one, is a number."""
     _, dot, percentile = sectioned(name)[0].partition(".clat.p")

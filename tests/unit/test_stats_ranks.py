@@ -84,6 +84,15 @@ def test_a_wild_value_does_not_move_the_middle() -> None:
     assert robust_sd(many) == pytest.approx(2, rel=0.05)
 
 
+@pytest.mark.parametrize("n", [501, 502, 800])
+@pytest.mark.parametrize("digits", [1, 15])  # many ties, none
+def test_the_middle_of_many_is_that_of_all_their_pairs(n: int, digits: int) -> None:
+    values = np.round(np.random.default_rng(n).standard_t(2, n), digits)
+    pairs = np.add.outer(values, values)[np.triu_indices(n)] / 2
+    middle = np.sort(pairs)[(len(pairs) - 1) // 2 : len(pairs) // 2 + 1]
+    assert middle[0] - 1e-12 <= hodges_lehmann(values) <= middle[-1] + 1e-12
+
+
 # -- where they differ from the means ----------------------------------------------------------
 
 

@@ -23,7 +23,6 @@ from iotrial.model.results import Results
 from iotrial.model.trial import Treatment
 from iotrial.model.workload import Workload
 from iotrial.stats.regress import RESULTS
-from iotrial.stats.responses import counted
 from iotrial.stats.tradeoffs import MeanInterval, Tradeoff, extents, tradeoffs
 
 Means = dict[tuple[str, str], float]
@@ -177,7 +176,6 @@ def _parts(
     within = any(f.factor != RESULTS for f in comparison.findings)  # else between two folders
     planned = within and results.study.design.kind != "recorded"
     costs = tradeoffs(results) if planned else ()
-    records = counted(results) if planned else {}
     found: list[WorkloadFindings] = []
     for workload in _workloads(results, comparison):
         of_this = [f for f in comparison.findings if f.workload == workload.name]
@@ -190,8 +188,9 @@ def _parts(
                 beside += [f for f in of_this if not f.primary]
                 beside += [f for f in comparison.secondary if f.workload == workload.name]
             part = _part(results, workload, name, (own, beside))
-            if of_load := records.get(workload.name):
-                part = replace(part, means=tuple(extents(results, of_load, name).items()))
+            if planned:
+                means = extents(results, workload.name, name)
+                part = replace(part, means=tuple(means.items()))
             found.append(_of_factors(part, comparison, costs))
     return tuple(found)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal
 
 
@@ -103,6 +103,7 @@ def display_unit(name: str, unit: str) -> str:
     return "IOPS" if unit == "1/s" and "iops" in sectioned(name)[0].split(".") else unit
 
 
+@lru_cache(maxsize=4096)
 def sectioned(name: str) -> tuple[str, str]:
     """The metric, and the section of the load that it is of ('': of all of it).
 

@@ -161,6 +161,8 @@ class Results:
     doubts: tuple[Doubt, ...] = ()
     latencies: tuple[LatencyDistribution, ...] = ()
     traces: TrialTraces = field(default=NoTraces(), compare=False, repr=False)
+    known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """What was reckoned from it and will be asked for again (:mod:`iotrial.stats.responses`)."""
 
     @property
     def pretended(self) -> bool:

@@ -74,13 +74,29 @@ LEVEL = 0.01
 EXACT = 60
 """Up to so many differences the distribution is counted out; beyond it is as good as normal."""
 _MAD_OF_NORMAL = 0.6744897501960817
+LISTED = 500
+"""Of up to so many differences all pairs are made."""
 
 
 def hodges_lehmann(differences: Floats) -> float:
     """The middle of ``differences`` (n,): the median of the means of all pairs, each with itself
-    too.  Up to 29 % of them may be anything without carrying it away."""
-    first, second = np.triu_indices(len(differences))
-    return float(np.median((differences[first] + differences[second]) / 2))
+    too.  Up to 29 % of them may be anything without carrying it away.
+
+    Of many the pairs are not made: their median is where half of them lie at or below, and of
+    sorted values these are counted by looking up the partner of each."""
+    many = len(differences)
+    if many <= LISTED:
+        first, second = np.triu_indices(many)
+        return float(np.median((differences[first] + differences[second]) / 2))
+    ordered, pairs = np.sort(differences), many * (many + 1) // 2
+    places, low, high = np.arange(many), float(ordered[0]), float(ordered[-1])
+    while low < (middle := (low + high) / 2) < high:
+        below = np.searchsorted(ordered, 2 * middle - ordered, side="right") - places
+        if 2 * int(np.maximum(below, 0).sum()) >= pairs:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def signed_rank(differences: Floats) -> float:

@@ -70,14 +70,12 @@ from iotrial.stats.recommend import (
     recommend,
 )
 from iotrial.stats.responses import (
-    Counted,
     Responses,
     asked,
-    counted,
     look_of,
     nothing_varied,
     planned_cells,
-    responses,
+    responses_of,
 )
 from iotrial.stats.verdict import LAST, guardrail, verdict
 
@@ -266,17 +264,17 @@ def planned(results: Results) -> dict[tuple[str, str], tuple[CellContrast, ...]]
 
 def questions(results: Results) -> tuple[ComparisonQuestion, ...]:
     """What the study asks and has data for: per workload the primary metrics, then guardrails."""
-    study, by_workload, plan = results.study, counted(results), planned(results)
+    study, plan = results.study, planned(results)
     family = sum(map(len, plan.values()))
     found: list[ComparisonQuestion] = []
     for workload in (w.name for w in study.judged):
         for metric in (name for load, name in study.decide.primary if load == workload):
             if own := len(plan[workload, metric]):
                 share = workload_confidence(study.decide.confidence, own, family)
-                data = _read(results, by_workload, workload, metric)
+                data = responses_of(results, workload, metric)
                 found += _parted(study, _question(results, workload, data, share))
         for name, tolerance in study.decide.guardrails:
-            data = _read(results, by_workload, workload, name)
+            data = responses_of(results, workload, name)
             single = study.decide.confidence
             given = _question(results, workload, data, single, tolerance=tolerance)
             found += _parted(study, given)
@@ -327,10 +325,6 @@ def verdict_on(results: Results, question: ComparisonQuestion, low: float, high:
     if question.tolerance is not None:
         return guardrail(low, high, question.tolerance, higher_is_better=higher)
     return verdict(low, high, results.study.decide.margin, higher_is_better=higher)
-
-
-def _read(results: Results, by_workload: Counted, workload: str, metric: str) -> Responses:
-    return responses(by_workload.get(workload, ()), metric, results.study)
 
 
 def _question(

@@ -71,8 +71,7 @@ from iotrial.stats.responses import (
     Responses,
     asked,
     autocorrelation,
-    counted,
-    responses,
+    responses_of,
     spearman,
 )
 
@@ -149,11 +148,10 @@ class SampleSize:
 
 def floors(results: Results) -> tuple[NoiseFloor, ...]:
     """The noise floor of every workload whose blocks hold more than one trial of it."""
-    by_workload = counted(results)
     times = {record.trial.number: record for record in results.records}
     found = []
     for workload, metric in asked(results.study):
-        data = responses(by_workload[workload], metric, results.study)
+        data = responses_of(results, workload, metric)
         spread = within(data)
         if spread is None:
             continue

@@ -63,6 +63,13 @@ class Responses:
 
 def counted(results: Results) -> Counted:
     """The records that count, by workload (in the study's order), by block, by treatment."""
+    if "counted" not in results.known:
+        results.known["counted"] = _counted(results)
+    found: Counted = results.known["counted"]
+    return found
+
+
+def _counted(results: Results) -> Counted:
     last: dict[tuple[str, Round, Treatment], TrialRecord] = {}
     for record in results.valid:
         trial = record.trial
@@ -109,7 +116,12 @@ def responses(records: Sequence[TrialRecord], metric: str, study: Study) -> Resp
 
 def responses_of(results: Results, workload: str, metric: str) -> Responses:
     """Of one workload, read for one metric."""
-    return responses(counted(results).get(workload, ()), metric, results.study)
+    key = ("responses", workload, metric)
+    if key not in results.known:
+        records = counted(results).get(workload, ())
+        results.known[key] = responses(records, metric, results.study)
+    found: Responses = results.known[key]
+    return found
 
 
 def asked(study: Study) -> Iterator[tuple[str, str]]:
@@ -120,9 +132,8 @@ def asked(study: Study) -> Iterator[tuple[str, str]]:
 
 def primary_responses(results: Results) -> Iterator[tuple[str, Responses]]:
     """Each workload with each of its primary metrics that has data, in the study's order."""
-    by_workload = counted(results)
     for workload, metric in asked(results.study):
-        data = responses(by_workload[workload], metric, results.study)
+        data = responses_of(results, workload, metric)
         if data.trials:
             yield workload, data
 

@@ -21,10 +21,10 @@ import numpy as np
 
 from iotrial.model.measurement import beside, of_section, sectioned
 from iotrial.model.results import Results
-from iotrial.model.trial import Treatment, TrialRecord
+from iotrial.model.trial import Treatment
 from iotrial.stats.blocks import fit
 from iotrial.stats.critical import single
-from iotrial.stats.responses import counted, responses
+from iotrial.stats.responses import responses_of
 
 MOST = 200
 """Treatments beyond which the points cover one another."""
@@ -63,13 +63,12 @@ class Tradeoff:
 def tradeoffs(results: Results) -> tuple[Tradeoff, ...]:
     """For each workload its primary metric against 99th percentile latency and CPU per I/O, where
     at least two treatments have both."""
-    by_workload, found = counted(results), []
+    found = []
     for workload, gain in results.study.decide.primary:
-        records = by_workload.get(workload, ())
         for cost in (beside(gain, "clat.p99"), of_section("cpu.per_io", sectioned(gain)[1])):
-            if cost == gain or not records:
+            if cost == gain:
                 continue
-            points = _points(results, records, gain, cost)
+            points = _points(results, workload, gain, cost)
             if len(points) >= 2:  # noqa: PLR2004  one point dominates nothing
                 found.append(Tradeoff(workload, gain, cost, points))
     return tuple(found)
@@ -99,10 +98,8 @@ def _behind(one: MeanInterval, other: MeanInterval, *, more: bool) -> bool:
     return one.middle < other.middle if more else one.middle > other.middle
 
 
-def _points(
-    results: Results, records: Sequence[TrialRecord], gain: str, cost: str
-) -> tuple[TradeoffPoint, ...]:
-    gains, costs = (extents(results, records, name) for name in (gain, cost))
+def _points(results: Results, workload: str, gain: str, cost: str) -> tuple[TradeoffPoint, ...]:
+    gains, costs = (extents(results, workload, name) for name in (gain, cost))
     both = {cell: (gains[cell], costs[cell]) for cell in gains if cell in costs}
     if len(both) > MOST:
         return ()
@@ -113,11 +110,9 @@ def _points(
     )
 
 
-def extents(
-    results: Results, records: Sequence[TrialRecord], name: str
-) -> dict[Treatment, MeanInterval]:
+def extents(results: Results, workload: str, name: str) -> dict[Treatment, MeanInterval]:
     """The mean of every treatment in one metric, with its own interval."""
-    data = responses(records, name, results.study)
+    data = responses_of(results, workload, name)
     if not data.trials:
         return {}
     got = fit(data.layout, data.logs, np.zeros((0, len(data.cells))))

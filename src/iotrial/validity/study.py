@@ -100,8 +100,11 @@ def first_against_later(rows: Sequence[Sequence[float]]) -> tuple[float, float]:
     freedom = sum(len(row) - 2 for row in rows)
     if freedom < LEAST_DF:
         return 0.0, 0.0
-    effect = fmean(row[0] - fmean(row[1:]) for row in rows)
-    squares = sum((value - fmean(row[1:])) ** 2 for row in rows for value in row[1:])
+    later = [fmean(row[1:]) for row in rows]
+    effect = fmean(row[0] - mean for row, mean in zip(rows, later, strict=True))
+    squares = sum(
+        (value - mean) ** 2 for row, mean in zip(rows, later, strict=True) for value in row[1:]
+    )
     weight = sum(1 + 1 / (len(row) - 1) for row in rows) / len(rows) ** 2
     error = sqrt(squares / freedom * weight)
     if not error:
