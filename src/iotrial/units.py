@@ -128,6 +128,9 @@ def parse_fraction(text: str | float) -> float:
     number, unit = _split(text, 'a share such as "2%" or 0.02')
     if unit not in ("", "%"):
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use %")
+    if not unit and number > 1:
+        said = f"{float(number):g}"
+        raise ValueError(f'{text!r}: a number without % is a fraction; write "{said}%" for {said} %')
     return float(number / 100 if unit == "%" else number)
 
 

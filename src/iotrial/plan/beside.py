@@ -60,6 +60,12 @@ def _of_workload(study: Study, workload: Workload) -> Iterator[StudyProblem]:
     path: KeyPath = ("workloads", workload.name)
     known = {each.name: each for each in study.workloads}
     targets = [target.name for target in study.targets]
+    if workload.beside == workload.name:
+        others = [name for name in known if name != workload.name]
+        what = f"{workload.name} cannot run beside itself"
+        advice = f"Name another workload: {', '.join(others)}." if others else "Add a workload."
+        yield StudyProblem((*path, "beside"), what, advice)
+        return
     if workload.target and not workload.neighbour:
         what = "target is for a workload that runs beside others"
         advice = "Remove it: trials are on the target of the study."
