@@ -130,7 +130,8 @@ def parse_fraction(text: str | float) -> float:
         raise ValueError(f"{text!r}: unknown unit {unit!r}; use %")
     if not unit and number > 1:
         said = f"{float(number):g}"
-        raise ValueError(f'{text!r}: a number without % is a fraction; write "{said}%" for {said} %')
+        meant = f'write "{said}%" for {said} %'
+        raise ValueError(f"{text!r}: a number without % is a fraction; {meant}")
     return float(number / 100 if unit == "%" else number)
 
 

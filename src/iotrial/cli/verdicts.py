@@ -48,7 +48,8 @@ def how_to_go_on(results: Results, findings: Sequence[Finding]) -> str:
     pretended = " --pretend" * results.pretended
     seconds = max(f.needs.seconds or 0 for f in findings if f.primary and f.needs)
     wait = format_wait(seconds)
-    return f"to resume ({wait}): iotrial run {results.folder} --more-blocks {blocks}{pretended}"
+    command = f"iotrial run {results.folder} --more-blocks {blocks}{pretended}"
+    return f"to decide what is open ({wait}): {command}"
 
 
 def publish(output: Output, results: Results, **more: Any) -> None:  # noqa: ANN401 (JSON values)

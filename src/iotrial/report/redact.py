@@ -156,7 +156,7 @@ class Redaction:
         kept = {
             each.name: self.value(getattr(given, each.name))
             for each in fields(given)
-            if each.name not in ("folder", "traces")
+            if each.init and each.name not in ("folder", "traces")
         }
         kept["study"] = replace(kept["study"], digest="")
         return replace(made, folder=Path("results", self.text(given.folder.name)), **kept)
