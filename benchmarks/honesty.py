@@ -2,12 +2,16 @@
 
     ./dev bench honesty [--all] [--only race] [--cores 2] [--store FILE] [--picture FILE]
 
-Studies without any difference are simulated and judged by iotrial's own least squares, standard
-errors, critical values and races, at a confidence of 95 %.  A study is wrong that names a winner or
-a loser at any look; of a race also one of which an interval that was shown at some look does not
-hold the truth.  The noise of a trial is normal, with the baseline or another treatment 1.5, 2, 3 or
-5 times as noisy; Student's t with 3 degrees of freedom; normal with 2 % of trials ten times as far
-off; or normal with one trial in five slower by half.
+Studies are simulated and judged by iotrial's own functions, at a confidence of 95 %
+(_honesty_designs.py): fixed designs, factorials, split-plots, several metrics, a second family,
+knees, stages, races, searches, guardrails and limits.  Where nothing differs a study is wrong that
+names a winner or a loser at any look; of a race also one of which an interval that was shown at
+some look does not hold the truth.  A knee or a stage is wrong that calls a level as good which is
+just not, or drops one that just is; a guardrail or a limit that is said to be kept or broken where
+the truth is the limit itself.  The noise of a trial is normal, with the baseline or another
+treatment 1.5, 2, 3 or 5 times as noisy (of knees and stages: the largest level or the next);
+Student's t with 3 degrees of freedom; normal with 2 % of trials ten times as far off; or normal
+with one trial in five slower by half.
 
 Each share stands with its Clopper-Pearson interval.  Exits 1 where a cell's lower limit is above
 5 % after adjusting for the number of cells (Bonferroni).  Cells that are done stay in the store: a
@@ -20,44 +24,35 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import inspect
 import json
-import math
 import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
+from _honesty_designs import (
+    ALLOWED,
+    DESIGNS,
+    MORE,
+    NOISES,
+    SD,
+    STUDIES,
+    Family,
+    decided,
+    one,
+)
 from scipy.special import betaincinv
 
-from iotrial.stats import unequal
-from iotrial.stats.blocks import BlockLayout, ContrastFit, Floats, fit
+import iotrial.stats
+from iotrial.plan import settle, stages
 from iotrial.stats.critical import ONCE, Look
-from iotrial.stats.race import Race
 
-SD, MARGIN, ALLOWED = 0.05, math.log1p(0.02), 0.05
-RATIOS = (1.5, 2.0, 3.0, 5.0)
-NOISES = (
-    "equal",
-    *(f"{who} × {ratio:g}" for who in ("baseline", "other") for ratio in RATIOS),
-    "Student's t (3 df)",
-    "2 % of trials 10 × as far off",
-    "1 trial in 5 slower by half",
-)
 EXTENDED = ((2, 30, 1), (3, 20, 3), (5, 20, 1), (5, 9, 5), (10, 5, 20))
-MOST_BLOCKS = 40
-"""A race that is open after so many blocks ends."""
-RACE = "race"
-Family: TypeAlias = tuple[unequal.Kind, int, Floats]
-"""Kind, treatments, and contrasts of the treatments' means."""
-Simulation: TypeAlias = Callable[[str, int, np.random.Generator], int]
-"""How many of so many studies in this noise are wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,139 +76,20 @@ class Cell:
         return low, high
 
 
-def drawn(noise: str, blocks: int, size: int, studies: int, rng: np.random.Generator) -> Floats:
-    """Logs of (blocks, treatments, studies) trials."""
-    shape = (blocks, size, studies)
-    if noise.startswith("Student"):
-        return SD * rng.standard_t(3, shape)
-    values = rng.standard_normal(shape) * SD
-    if noise.startswith("2 %"):
-        values *= np.where(rng.random(shape) < 0.02, 10.0, 1.0)
-    elif noise.startswith("1 trial"):
-        values = 0.2 * values - math.log(1.5) * (rng.random(shape) < 0.2)
-    elif noise != "equal":
-        who, _, ratio = noise.partition(" × ")
-        values[:, 0 if who == "baseline" else 1] *= float(ratio)
-    return values
-
-
-# -- designs --------------------------------------------------------------------------------------
-
-
-def against_one(size: int) -> Floats:
-    return np.asarray(np.eye(size)[1:] - np.eye(size)[0])
-
-
-def all_pairs(size: int) -> Floats:
-    first, second = np.triu_indices(size, 1)
-    return np.asarray(np.eye(size)[second] - np.eye(size)[first])
-
-
-def decided(families: Sequence[Family], noise: Floats, look: Look) -> tuple[Floats, Floats]:
-    """Of each study: whether all comparisons are decided, and whether one claims a difference.
-    ``noise`` is (blocks, treatments, studies)."""
-    blocks, size, studies = noise.shape
-    layout = BlockLayout(np.repeat(np.arange(blocks), size), np.tile(np.arange(size), blocks))
-    all_told, claims = np.ones(studies, bool), np.zeros(studies, bool)
-    level = -math.expm1(math.log(1 - ALLOWED) / len(families))
-    for kind, treatments, rows in families:
-        got: ContrastFit = fit(layout, noise.reshape(blocks * size, -1), rows)
-        value = unequal.critical_at(look, kind, treatments, got.own_df, level)
-        half = value[:, None] * got.standard_error
-        same = (np.abs(got.estimate) + half) <= MARGIN
-        differs = (np.abs(got.estimate) > half) & ~same
-        claims |= differs.any(axis=0)
-        all_told &= (same | differs).all(axis=0)
-    return all_told, claims
-
-
-def one(size: int) -> list[Family]:
-    return [("one", size, against_one(size))]
-
-
-def factorial() -> list[Family]:
-    """3 × 2: the main effects; treatment 0 holds both baselines."""
-    first = np.kron(against_one(3), np.full((1, 2), 0.5))
-    second = np.kron(np.full((1, 3), 1 / 3), against_one(2))
-    return [("one", 3, first), ("one", 2, second)]
-
-
-def fixed(blocks: int, families: list[Family]) -> Simulation:
-    size = families[0][2].shape[1]
-
-    def wrong(noise: str, studies: int, rng: np.random.Generator) -> int:
-        return int(decided(families, drawn(noise, blocks, size, studies, rng), ONCE)[1].sum())
-
-    return wrong
-
-
-def until_decided(blocks: int, size: int) -> Simulation:
-    """``stop = "decided"``: looked at after every block from the third, until nothing is open."""
-
-    def wrong(noise: str, studies: int, rng: np.random.Generator) -> int:
-        values, claims = drawn(noise, blocks, size, studies, rng), np.zeros(studies, bool)
-        open_ = np.ones(studies, bool)
-        for block in range(3, blocks + 1):
-            told, differs = decided(one(size), values[:block], Look(block, blocks))
-            claims |= differs & open_
-            open_ &= ~told
-        return int(claims.sum())
-
-    return wrong
-
-
-def races(noise: str, size: int, studies: int, rng: np.random.Generator) -> tuple[int, int]:
-    """Studies that drop one that is as good as the best, and those that ever show an interval that
-    does not hold the truth."""
-    dropped = missed = 0
-    for _ in range(studies):
-        own = Race(size, 0.02, 0.95, favourite=0)
-        for block in drawn(noise, MOST_BLOCKS, size, 1, rng)[:, :, 0]:
-            own.add({each: float(block[each]) for each in own.active})
-            if own.decided:
-                break
-        dropped += any(own.standing(each).dropped for each in range(size))
-        missed += any(
-            math.isfinite(half) and abs(seen) > half
-            for look in own.looks
-            for seen, half in zip(look.estimate, look.half, strict=True)
-        )
-    return dropped, missed
-
-
-DESIGNS: dict[str, Simulation] = {
-    **{
-        f"{size} treatments, {blocks} blocks": fixed(blocks, one(size))
-        for size in (3, 4, 8)
-        for blocks in (3, 5, 8, 12)
-    },
-    "3 × 2 factorial, 5 blocks": fixed(5, factorial()),
-    "all pairs of 4 (knee), 8 blocks": fixed(8, [("pairs", 4, all_pairs(4))]),
-    **{f'4, stop = "decided", {blocks} blocks': until_decided(blocks, 4) for blocks in (5, 12, 30)},
-}
-
-
-def jobs(*, more: bool) -> Iterator[tuple[str, str, int]]:
+def jobs(*, more: bool, share: float = 1.0) -> Iterator[tuple[str, str, int]]:
     """(design, noise, studies)."""
-    times = 4 if more else 1
-    for size in (4, 3, 8) if more else (4,):
+    share *= 4 if more else 1
+    for design in (DESIGNS | MORE) if more else DESIGNS:
+        many = next(many for name, many in STUDIES.items() if design.startswith(name))
         for noise in NOISES:
-            yield f"{RACE} of {size}", noise, 1000 * times
-    for design in DESIGNS:
-        for noise in NOISES:
-            yield design, noise, 5000 * times
+            yield design, noise, max(1, round(many * share))
 
 
 def done(job: tuple[str, str, int]) -> list[Cell]:
     design, noise, studies = job
     rng = np.random.default_rng(list(hashlib.sha256(f"{design} {noise}".encode()).digest()))
-    if design.startswith(RACE):
-        dropped, missed = races(noise, int(design.rpartition(" ")[2]), studies, rng)
-        return [
-            Cell(design, noise, studies, dropped),
-            Cell(f"{design}, any interval shown", noise, studies, missed),
-        ]
-    return [Cell(design, noise, studies, DESIGNS[design](noise, studies, rng))]
+    found = (DESIGNS | MORE)[design](noise, studies, rng)
+    return [Cell(design + name, noise, studies, wrong) for name, wrong in found.items()]
 
 
 # -- the table, what is kept of it, and the picture -----------------------------------------------
@@ -225,6 +101,7 @@ def main() -> int:
     )
     parser.add_argument("--all", action="store_true", help="for hours")
     parser.add_argument("--only", default="", help="designs whose name begins so")
+    parser.add_argument("--share", type=float, default=1.0, help="of the studies: 0.1 for a trial")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--store", type=Path, default=Path(".pytest_cache/honesty.jsonl"))
     parser.add_argument("--picture", type=Path, help="an SVG or PNG of the table")
@@ -268,7 +145,9 @@ def simulated(asked: argparse.Namespace) -> list[Cell]:
             row = json.loads(line)
             if row["code"] == code:
                 known[tuple(row["job"])] = [Cell(**each) for each in row["cells"]]  # type: ignore[index]
-    wanted = [job for job in jobs(more=asked.all) if job[0].startswith(asked.only)]
+    wanted = [
+        job for job in jobs(more=asked.all, share=asked.share) if job[0].startswith(asked.only)
+    ]
     left, began = [job for job in wanted if job not in known], time.monotonic()
     with ProcessPoolExecutor(asked.cores, multiprocessing.get_context("spawn")) as pool:
         for number, (job, cells) in enumerate(zip(left, pool.map(done, left), strict=True), 1):
@@ -288,8 +167,9 @@ def simulated(asked: argparse.Namespace) -> list[Cell]:
 
 def digest() -> str:
     """What the numbers depend on: a store of other code is not taken."""
-    sources = (main, Look, Race, unequal, BlockLayout)
-    files = [unequal.TABLE, *(Path(inspect.getfile(each)) for each in sources)]
+    of_stats = sorted(Path(iotrial.stats.__file__).parent.glob("*.[pc][ys]*"))
+    here = sorted(Path(__file__).parent.glob("*honesty*.py"))
+    files = [*here, *of_stats, Path(stages.__file__), Path(settle.__file__)]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 

@@ -446,8 +446,9 @@ def loss(each: WorkloadRace) -> float | None:
     race = each.race
     if not race.looks or race.kept in race.waiting or each.broken[race.kept]:
         return None
-    others = [number for number in race.active if number != race.kept]
-    highest = max((race.standing(number).high for number in others), default=0.0)
+    # Also those that rest, since they are the same: they may be better by up to the margin.
+    others = [race.standing(number) for number in range(race.size) if number != race.kept]
+    highest = max((one.high for one in others if not one.dropped and not one.lost), default=0.0)
     return math.expm1(max(highest, 0.0)) if math.isfinite(highest) else None
 
 
