@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Annotated, Any, Literal, NotRequired, TypeVar
 
@@ -19,7 +20,7 @@ from typing_extensions import TypedDict  # as pydantic wants it before Python 3.
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement, metric, sectioned
 from iotrial.model.results import LatencyDistribution, Percentile, StrainKind
-from iotrial.model.trial import Doubt, Trial, TrialRecord, TrialState
+from iotrial.model.trial import Doubt, DrainRecord, DrainState, Trial, TrialRecord, TrialState
 
 Triples = tuple[tuple[str, str, str], ...]
 
@@ -81,6 +82,16 @@ class TrialRow(TypedDict):
     host: NotRequired[str]
 
 
+class DrainRow(TypedDict):
+    """What a load did before its trial until credits were used up."""
+
+    state: DrainState
+    seconds: Seconds
+    high: tuple[Number, Number]
+    low: tuple[Number, Number]
+    moved: Number
+
+
 class RecordRow(TypedDict):
     """A trial as executed."""
 
@@ -105,6 +116,7 @@ class RecordRow(TypedDict):
     beside: NotRequired[tuple[str, str, Part]]
     starts: NotRequired[dict[str, Number]]
     clocks: NotRequired[tuple[tuple[str, Number, Number], ...]]
+    drained: NotRequired[DrainRow]
 
 
 PercentileRow = tuple[Number, Number, bool]
@@ -294,6 +306,7 @@ def record_out(record: TrialRecord) -> dict[str, Any]:
         **({"beside": list(record.beside)} if record.beside else {}),
         **({"starts": dict(record.starts)} if record.starts else {}),
         **({"clocks": [list(each) for each in record.clocks]} if record.clocks else {}),
+        **({"drained": asdict(record.drained)} if record.drained else {}),
     }
 
 
@@ -347,6 +360,7 @@ def record_in(row: dict[str, Any], memo: dict[str, Triples]) -> TrialRecord:
         beside=row.get("beside", ()),
         starts=tuple(row.get("starts", {}).items()),
         clocks=tuple((name, ahead, within) for name, ahead, within in row.get("clocks", ())),
+        drained=DrainRecord(**row["drained"]) if "drained" in row else None,
     )
 
 

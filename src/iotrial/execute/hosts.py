@@ -53,7 +53,8 @@ class Hosts:
     others; ``locks`` let one host of each kernel in at a time.  ``in_turn``: no host makes anyone
     wait, and they are worked on one after another.  ``prepared`` makes a host ready that is back.
     ``lead`` is how long before their moment loads are started, in seconds.  ``spare`` hosts may
-    lose all it has: others go on."""
+    lose all it has: others go on.  ``drained`` are the workloads and targets whose credits are used
+    up, ``loaded`` is when the last load ended, on the first host's clock."""
 
     study: Study
     reach: Connect
@@ -70,6 +71,8 @@ class Hosts:
     spare: bool = False
     locks: dict[str, threading.Lock] = field(default_factory=dict)
     in_turn: bool = False
+    drained: set[tuple[str, str]] = field(default_factory=set)
+    loaded: float = 0.0
     pool: Pool[HostSession] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 from iotrial.execute.hosts import Hosts, HostsUnreachable
 from iotrial.execute.load import start
 from iotrial.execute.load.chores import ChoreRunner
+from iotrial.execute.load.drain import drain, due
 from iotrial.execute.load.part import (
     TrialPart,
     by_host,
@@ -29,7 +30,14 @@ from iotrial.look.targets import same
 from iotrial.model.event import SettingsInForce
 from iotrial.model.measurement import Measurement
 from iotrial.model.tool import ParsedOutput
-from iotrial.model.trial import HOST_LOST, Doubt, Trial, TrialRecord, TrialState
+from iotrial.model.trial import (
+    HOST_LOST,
+    Doubt,
+    DrainRecord,
+    Trial,
+    TrialRecord,
+    TrialState,
+)
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
 from iotrial.plan.design import settings as settings_of
@@ -74,7 +82,7 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits)
     clock = hosts.first.host.clock
     began, started = clock(), time.time()
     partial = store.begin(trial)
-    upkeep = _Upkept()
+    upkeep = _Upkept(store.records)
     try:
         hosts.need(trial)
         came = _worked(hosts, trial, trial_parts(hosts, trial, partial), (partial, limits, upkeep))
@@ -101,6 +109,7 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits)
         starts=came.starts,
         clocks=came.clocks,
         beside=came.beside,
+        drained=upkeep.drained,
     )
     store.commit(partial, record)
     return record
@@ -122,10 +131,23 @@ def _lost(lost: HostsUnreachable) -> _Came:
 
 @dataclass
 class _Upkept:
-    """The chores around a trial: ``took`` seconds, and at which parts they were begun."""
+    """The chores around a trial: ``took`` seconds, and at which parts they were begun;
+    ``drained`` is what its load did before it, after the trials that are ``done``."""
 
+    done: Sequence[TrialRecord] = ()
     took: float = 0.0
     begun: tuple[TrialPart, ...] = ()
+    drained: DrainRecord | None = None
+
+    def drain(self, hosts: Hosts, trial: Trial, folder: Path, limits: TrialLimits) -> str:
+        """Use burst credits up, where that is due; gives back what is wrong, or ''."""
+        if not due(hosts, trial):
+            return ""
+        clock = hosts.first.host.clock
+        began = clock()
+        problem, self.drained = drain(hosts, trial, folder, limits, self.done)
+        self.took += clock() - began
+        return problem
 
     def begin(self, hosts: Hosts, parts: tuple[TrialPart, ...]) -> str:
         """What is due of the study and the block; gives back the first problem, or ''."""
@@ -173,12 +195,14 @@ def _worked(
     within: tuple[Path, TrialLimits, _Upkept],
 ) -> _Came:
     """The trial on all its parts, with its chores around it.  Raises HostLost."""
-    _, _, upkeep = within
+    folder, limits, upkeep = within
     problem = upkeep.begin(hosts, parts)
+    hosts.loaded = hosts.first.host.clock() if upkeep.took else hosts.loaded
     other = hosts.wanted(trial, aside)
     if any(other.values()):
         hosts.hold(other)
     hosts.hold(hosts.wanted(trial))
+    problem = problem or upkeep.drain(hosts, trial, folder, limits)
     problem = problem or upkeep.prepare(hosts)
     came = _Came(error=problem) if problem else _measured(hosts, parts, within)
     if problem := upkeep.clean(hosts):
@@ -190,6 +214,7 @@ def _worked(
             part.settle()
 
     hosts.each(settle, list(mine))
+    hosts.loaded = hosts.first.host.clock()
     return came
 
 

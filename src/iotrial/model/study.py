@@ -172,6 +172,8 @@ class StudyHost:
 @dataclass(frozen=True, slots=True)
 class Design:
     """How treatments are spread over trials.  ``budget`` (0: none) and ``settle`` in seconds.
+    ``drain``: how long the load of each workload runs at most, unmeasured, before its first trial,
+    until burst credits are used up (0: not at all).
     ``recorded``: somebody else ran them; nothing is left to run.  A ``fraction`` has the least
     number of treatments of its ``resolution``, or as many as ``runs`` says (0: not said).  Of a
     ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
@@ -193,6 +195,7 @@ class Design:
     blocks_over: Literal["time", "hosts"] = "time"
     prior: PriorResults | None = None
     extended: tuple[int, ...] = ()
+    drain: float = 0.0
 
     @property
     def looked(self) -> bool:

@@ -57,6 +57,25 @@ class Trial:
         return f"{self.number:04d}-{self.id}"
 
 
+DrainState = Literal["fell", "level", "limit"]
+
+
+@dataclass(frozen=True, slots=True)
+class DrainRecord:
+    """What the load of a trial did before it, unmeasured, until burst credits were used up.
+
+    ``state``: its rate ``fell`` and was level; it was ``level`` where it had fallen earlier; the
+    ``limit`` of time was over.  ``high`` and ``low`` are (bytes a second, I/Os a second) before and
+    after the fall, ``seconds`` how long it ran in all, ``moved`` the bytes until the fall.
+    """
+
+    state: DrainState
+    seconds: float
+    high: tuple[float, float]
+    low: tuple[float, float]
+    moved: float = 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class TrialRecord:
     """A trial as executed.
@@ -69,8 +88,8 @@ class TrialRecord:
     themselves, such as ``tuned (pid 812)``.  ``error`` says why a failed trial failed.
     ``source`` is where an imported run stands: file and line below the results folder;
     ``session`` what a person calls the session that it was taken in ('': nobody said).
-    ``prepared`` are seconds that chores of the whole study or block took with it, which are not
-    in ``seconds``.
+    ``prepared`` are seconds that chores of the whole study or block, or a drain, took with it,
+    which are not in ``seconds``; ``drained`` what the drain came to (None: there was none).
     Of a trial on several (host, target) pairs, ``parts`` names them (a measurement of one has it
     as its job); ``starts`` are (part, seconds after the common moment at which its load went on),
     ``clocks`` (host, seconds its clock was ahead of ours, how well that is known).  ``beside`` are
@@ -97,6 +116,7 @@ class TrialRecord:
     starts: tuple[tuple[str, float], ...] = ()
     clocks: tuple[tuple[str, float, float], ...] = ()
     beside: tuple[str, str, str] | tuple[()] = ()
+    drained: DrainRecord | None = None
 
     def of_part(self, part: str, metric: str) -> float | None:
         """What one part of several measured of a metric; None where it has no number of it."""

@@ -182,15 +182,40 @@ def estimate(
     chores = doings(study, places)
     seconds += sum(each.times * each.seconds for each in chores) / abreast(study)
     written += sum(each.times * each.written for each in chores)
+    drains = _drains(study, trials)
+    seconds += sum(study.design.drain for _ in drains)
+    written += sum(study.design.drain * ASSUMED_WRITE_RATE for writes in drains if writes)
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
         *_pace_notes(turns * sum(each.longest - each.seconds for each in costs)),
         *_noise_notes(study, told),
-        *_write_notes(written, timed=any(cost.timed for cost in costs)),
+        *_write_notes(written, timed=any(cost.timed for cost in costs) or any(drains)),
         *_chore_notes(chores),
+        *_drain_notes(study, len(drains)),
     )
     return Estimate(len(trials), seconds, written, told, notes, chores, _races(study, noise))
+
+
+def _drains(study: Study, trials: Sequence[Trial]) -> tuple[bool, ...]:
+    """Of each workload on each target, where burst credits are to be used up: whether it writes."""
+    if not study.design.drain:
+        return ()
+    found = dict.fromkeys((trial.workload, trial.target) for trial in trials)
+    own = (study.workload(name) for name, _ in found)
+    return tuple(tool(workload.tool).reach(workload).writes for workload in own)
+
+
+def _drain_notes(study: Study, drains: int) -> Iterator[str]:
+    if drains:
+        many = (
+            "its only workload" if drains == 1 else f"each of {drains} pairs of workload and target"
+        )
+        yield (
+            f"Drain: before the first trial of {many} the load runs unmeasured until its rate has"
+            f" fallen by 20 % or more and is level, for {format_seconds(study.design.drain)} at"
+            " most, which is in the time above; again after a pause."
+        )
 
 
 def _in_stages(

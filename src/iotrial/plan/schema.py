@@ -689,6 +689,13 @@ class DesignTable(_Table):
     settle: Duration = Field(
         0.5, description="Wait between applying settings and measuring.", examples=["0.5s"]
     )
+    drain: Duration = Field(
+        0.0,
+        description="Burst credits: before the first trial of each workload, and again after a"
+        " pause, its load runs unmeasured until its rate has fallen by 20 % or more and is level"
+        " for 30 s, and at most this long; 0: not at all.",
+        examples=["30m"],
+    )
 
 
 class DecideTable(_Table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +13,7 @@ from iotrial.judgement import Judged
 from iotrial.judgement.parts import VerdictRow, WorkloadFindings
 from iotrial.model.finding import RequiredBlocks
 from iotrial.model.measurement import Metrics
-from iotrial.model.results import LatencyDistribution
+from iotrial.model.results import LatencyDistribution, Results
 from iotrial.model.study import DecisionRule
 from iotrial.model.trial import Doubt, TrialRecord
 from iotrial.report import (
@@ -91,6 +91,7 @@ def document(judged: Judged) -> dict[str, Any]:
         "trials": asdict(judged.counts),
         "tools": list(evidence.tools(results)),
         **({"keep": keepsake.document(kept)} if kept else {}),
+        **({"drains": drains} if (drains := list(_drains(results))) else {}),
         **staged.as_data(
             tuple(map(staged.row, comparison.stages)), tuple(map(staged.shown, comparison.choices))
         ),
@@ -103,6 +104,22 @@ def document(judged: Judged) -> dict[str, Any]:
         **({"usage": scales.usage_data(judged.usages)} if judged.usages else {}),
         **({"borne": scales.borne_data(judged.utilisation)} if judged.utilisation else {}),
     }
+
+
+def _drains(results: Results) -> Iterator[dict[str, Any]]:
+    """What loads did, unmeasured, before their first trials; rates before and after the fall."""
+    for record in results.records:
+        if (told := record.drained) is not None:
+            yield {
+                "trial": record.trial.folder,
+                "workload": record.trial.workload,
+                "target": record.trial.target,
+                "state": told.state,
+                "seconds": told.seconds,
+                "bytes_per_second": [told.high[0], told.low[0]],
+                "iops": [told.high[1], told.low[1]],
+                "bytes": told.moved,
+            }
 
 
 def _asked(part: WorkloadFindings, decide: DecisionRule) -> str:

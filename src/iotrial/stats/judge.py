@@ -27,6 +27,7 @@ from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
+from iotrial.stats import drain
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import (
     ARITHMETIC,
@@ -125,6 +126,7 @@ def judge(results: Results) -> Comparison:
     A level that shares no block with its baseline has no finding; the recommendation names it.
     """
     told = _judged(results)
+    told = replace(told, method=" ".join(filter(None, (told.method, drain.said(results)))))
     if not results.study.decide.secondary:
         return told
     found = _secondary(results)

@@ -498,9 +498,9 @@ _STEEPER = 0.5
         " than half of the variation that a slow drift leaves"
     ),
     remedy=(
-        "Use the credits or the fast area up before the first trial (`prepare = [{ precondition"
-        ' = "1x" }]`, or more), or let them come back before each (settle); discard the trials'
-        " before the step."
+        'Use the credits or the fast area up before the first trial: `drain = "30m"` under'
+        ' [design], or `prepare = [{ precondition = "1x" }]` and more; or let them come back before'
+        " each (settle). Discard the trials before the step."
     ),
     source=(
         "K. J. Worsley (1979), On the likelihood ratio test for a shift in location of normal"

@@ -57,7 +57,7 @@ class StartBarrier:
     """What the loads of one trial know of each other.  ``at`` is their moment, in seconds since
     the epoch by our clock (0: at once); ``speaker`` the host whose seconds are told; ``offsets``
     are those of the hosts' clocks; ``started`` how long starting took on each; ``failed`` the host
-    whose load failed first."""
+    whose load failed first; ``enough()`` ends all of them."""
 
     hosts: int
     patience: float
@@ -66,6 +66,7 @@ class StartBarrier:
     offsets: dict[str, barrier.ClockOffset] = field(default_factory=dict)
     started: dict[str, float] = field(default_factory=dict)
     failed: str = ""
+    enough: Callable[[], bool] = lambda: False
     _ended: list[float] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     nap: float = 1.0
@@ -79,6 +80,8 @@ class StartBarrier:
 
     def over(self) -> bool:
         """Whether a load that still runs is to be ended."""
+        if self.enough():
+            return True
         if self.hosts == 1:
             return False
         with self._lock:
@@ -88,9 +91,15 @@ class StartBarrier:
 
 
 def load(
-    hosts: Hosts, parts: Sequence[TrialPart], limits: TrialLimits, folder: Path
+    hosts: Hosts,
+    parts: Sequence[TrialPart],
+    limits: TrialLimits,
+    folder: Path,
+    *,
+    enough: Callable[[], bool] = lambda: False,
 ) -> StartBarrier:
-    """Execute the loads of all parts; each knows then how it ended.
+    """Execute the loads of all parts; each knows then how it ended.  They are ended as soon as
+    ``enough()``, which is asked once a second.
 
     Raises Interrupted after ending them, HostLost.
     """
@@ -98,7 +107,7 @@ def load(
     first = parts[0]
     ends = isinstance(first.driver, SupportsSizedLoads)
     patience = 2 * first.seconds() + SLACK if ends else PATIENCE + first.seconds() / 2
-    shared = StartBarrier(len(mine), patience, first.session.name)
+    shared = StartBarrier(len(mine), patience, first.session.name, enough=enough)
     if hosts.in_turn:
         shared.nap = math.inf  # nobody else is heard meanwhile, and waiting takes no time
     if len(mine) > 1 or (len(parts) > 1 and first.served):

@@ -394,7 +394,9 @@ BLOCKS = "/sys/devices/virtual/block"
 class FakeDisk:
     """A disk to be pretended.  ``size`` in bytes.  ``signature`` is the filesystem (or ``swap``)
     that blkid finds on it, on its partition 1 where ``partitioned``; ``mount`` the folder it is
-    mounted on; ``swap`` whether the kernel swaps to it; ``holder`` the dm device built on it."""
+    mounted on; ``swap`` whether the kernel swaps to it; ``holder`` the dm device built on it.
+    ``burst``: after so many bytes it has a fifth of its rate (0: never), as a cloud volume whose
+    credits are used up."""
 
     name: str
     devno: tuple[int, int]
@@ -406,6 +408,7 @@ class FakeDisk:
     mount: str = ""
     swap: bool = False
     holder: str = ""
+    burst: float = 0.0
 
     @property
     def content(self) -> str:
@@ -437,6 +440,9 @@ DISKS = (
 device-mapper device is built on: each refusal can be shown."""
 
 
+SLOW = 0.2
+
+
 @dataclass
 class FakeBlockDevice:
     """A block device that exists now.  ``backing`` is what a loop device is attached to: path and
@@ -459,6 +465,12 @@ class FakeBlockDevice:
     def busy(self) -> bool:
         """Would open(2) with O_EXCL say EBUSY?"""
         return self.disk is not None and bool(self.disk.mount or self.disk.swap or self.disk.holder)
+
+    @property
+    def pace(self) -> float:
+        """The share of its full rate that it has now."""
+        moved = (self.moved[1] + self.moved[3]) * SECTOR
+        return SLOW if self.disk and 0 < self.disk.burst <= moved else 1.0
 
     def stat(self) -> str:
         reads, read, writes, written = (int(value) for value in self.moved)

@@ -166,11 +166,11 @@ def _job_file(path: Path, word: str) -> tuple[Options, list[FakeJob]]:
     return everywhere, jobs
 
 
-def work(job: FakeJob, scheduler: str, luck: random.Random) -> JobResult:
-    """What a job achieves under a scheduler."""
+def work(job: FakeJob, scheduler: str, luck: random.Random, pace: float = 1.0) -> JobResult:
+    """What a job achieves under a scheduler, on a disk that has this share of its rate."""
     ceiling = min(_CEILING, _BANDWIDTH / job.block)
     rate = ceiling * job.depth / (job.depth + _HALFWAY) * EFFECT.get(scheduler, 1.0)
-    rate *= math.exp(luck.gauss(0.0, NOISE))
+    rate *= pace * math.exp(luck.gauss(0.0, NOISE))
     runtime = parse_seconds(job.options.get("runtime", "0"))
     size = job.options.get("size", "0")
     amount = 0 if "%" in size else parse_bytes(size)

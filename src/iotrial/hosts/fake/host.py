@@ -124,13 +124,17 @@ def _plan(
         said = CommandOutput(1, "", f"{error}\n")
         return _LoadPlan(0.0, {}, lambda: _leave(folder, said))
     works = [
-        fake_fio.work(job, block.queue.scheduler if block else "none", luck)
+        fake_fio.work(job, block.queue.scheduler if block else "none", luck, _pace(block))
         for job, block in zip(command.jobs, blocks, strict=True)
     ]
     moves = _moves(works, blocks)
     seconds = max(each.job.ramp + each.seconds for each in works)
     disk = next(iter(moves), "")
     return _LoadPlan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
+
+
+def _pace(block: FakeBlockDevice | None) -> float:
+    return block.pace if block else 1.0
 
 
 def _acted(acted: FakeLoad, folder: Path) -> _LoadPlan:
