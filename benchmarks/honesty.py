@@ -1,6 +1,7 @@
 """How often iotrial is wrong where nothing differs: every design, every noise.
 
-    ./dev bench honesty [--all] [--only race] [--cores 2] [--store FILE] [--picture FILE]
+    ./dev bench honesty [--all] [--only race] [--share 0.1] [--cores 2] [--store FILE]
+                          [--picture FILE]
 
 Studies are simulated and judged by iotrial's own functions, at a confidence of 95 %
 (_honesty_designs.py): fixed designs, factorials, split-plots, several metrics, a second family,
@@ -204,7 +205,7 @@ def drawn_table(cells: Sequence[Cell], path: Path) -> None:
             alt.Facet("design:N", sort=list(dict.fromkeys(c.design for c in cells)), title=None),
             columns=4,
         )
-        .properties(title="Studies without any difference that name one; 5 % are allowed")
+        .properties(title="Studies that claim what is not so; 5 % are allowed")
     )
     chart.save(str(path))
 
