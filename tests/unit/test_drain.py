@@ -328,3 +328,14 @@ def test_a_plan_has_its_time_and_says_so() -> None:
     assert drained_.bytes_written == plain.bytes_written == 0
     writes = STUDY.replace('rw = "randread"', 'rw = "randwrite"')
     assert estimate(study(writes)).bytes_written > 600 * 2**30
+
+
+def test_of_stages_each_workload_is_drained_once() -> None:
+    stages = STUDY.replace("[design]", 'baseline = "none"\n[factors.depth]\noption = "iodepth"\n'
+                           "levels = [4, 8]\nbaseline = 4\n[design]")  # fmt: skip
+    stages += '[[stage]]\nvary = ["scheduler"]\n[[stage]]\nvary = ["depth"]\n'
+    plain, with_drain = (
+        estimate(study(text)) for text in (stages.replace('drain = "10m"', ""), stages)
+    )
+    assert with_drain.seconds == pytest.approx(plain.seconds + 2 * 600)
+    assert sum(note.startswith("Drain: ") for note in with_drain.notes) == 1

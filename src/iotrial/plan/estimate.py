@@ -183,27 +183,32 @@ def estimate(
     seconds += sum(each.times * each.seconds for each in chores) / abreast(study)
     written += sum(each.times * each.written for each in chores)
     drains = _drains(study, trials)
-    seconds += sum(study.design.drain for _ in drains)
-    written += sum(study.design.drain * ASSUMED_WRITE_RATE for writes in drains if writes)
+    seconds += study.design.drain * len(drains)
+    written += _drained(study, drains)
     told = _resolvable(study, noise)
     notes = (
         *_design_notes(study, seconds),
         *_pace_notes(turns * sum(each.longest - each.seconds for each in costs)),
         *_noise_notes(study, told),
-        *_write_notes(written, timed=any(cost.timed for cost in costs) or any(drains)),
+        *_write_notes(written, timed=any(cost.timed for cost in costs) or any(drains.values())),
         *_chore_notes(chores),
         *_drain_notes(study, len(drains)),
     )
     return Estimate(len(trials), seconds, written, told, notes, chores, _races(study, noise))
 
 
-def _drains(study: Study, trials: Sequence[Trial]) -> tuple[bool, ...]:
-    """Of each workload on each target, where burst credits are to be used up: whether it writes."""
-    if not study.design.drain:
-        return ()
-    found = dict.fromkeys((trial.workload, trial.target) for trial in trials)
-    own = (study.workload(name) for name, _ in found)
-    return tuple(tool(workload.tool).reach(workload).writes for workload in own)
+def _drains(study: Study, trials: Sequence[Trial]) -> dict[tuple[str, str], bool]:
+    """Each workload and target where burst credits are to be used up: whether the load writes."""
+    pairs = {(trial.workload, trial.target) for trial in trials} if study.design.drain else ()
+    return {
+        (name, target): tool((own := study.workload(name)).tool).reach(own).writes
+        for name, target in pairs
+    }
+
+
+def _drained(study: Study, drains: Mapping[tuple[str, str], bool]) -> float:
+    """Bytes that drains write at most."""
+    return sum(drains.values()) * study.design.drain * ASSUMED_WRITE_RATE
 
 
 def _drain_notes(study: Study, drains: int) -> Iterator[str]:
@@ -223,7 +228,12 @@ def _in_stages(
 ) -> Estimate:
     """All stages, each with as many levels as can be left for it."""
     parts = [part for part in each_study(study) if varies(part)]
-    costs = [estimate(part, aims=places, noise=noise) for part in parts]
+    drains = {
+        pair: each for part in parts for pair, each in _drains(part, all_blocks(part)).items()
+    }
+    # A workload is drained once, in whichever stage it comes first.
+    plain = [replace(part, design=replace(part.design, drain=0.0)) for part in parts]
+    costs = [estimate(part, aims=places, noise=noise) for part in plain]
     laid_out = sum(map(_laid_out, parts)) - _laid_out(study)
     told: dict[str, float] = {}
     for cost in costs:
@@ -232,10 +242,14 @@ def _in_stages(
     notes = "Trials, time and bytes are upper bounds: stages exclude levels."
     return Estimate(
         sum(cost.trials for cost in costs),
-        sum(cost.seconds for cost in costs),
-        sum(cost.bytes_written for cost in costs) - laid_out,
+        sum(cost.seconds for cost in costs) + study.design.drain * len(drains),
+        sum(cost.bytes_written for cost in costs) - laid_out + _drained(study, drains),
         tuple(told.items()),
-        (notes, *dict.fromkeys(note for cost in costs for note in cost.notes)),
+        (
+            notes,
+            *dict.fromkeys(note for cost in costs for note in cost.notes),
+            *_drain_notes(study, len(drains)),
+        ),
         tuple(each for cost in costs for each in cost.chores),
     )
 

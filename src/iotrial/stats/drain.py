@@ -104,9 +104,15 @@ def drained(points: Sequence[DrainPoint], known: float | None = None) -> DrainLe
         fall = _fall(points, at, (high, low), now)
         return fall if fall.seconds <= since else None
     if known is not None and (not known or low * (1 - FELL) <= known):
-        level = (low, _iops(now))
-        return DrainLevels(level, level)
+        same = (low, _iops(now))
+        return DrainLevels(same, same)
     return None
+
+
+def level(points: Sequence[DrainPoint]) -> tuple[float, float]:
+    """The medians of bytes and I/Os a second in the last :data:`HOLD` seconds; 0 of none."""
+    now = [point for point in points if point.seconds > points[-1].seconds - HOLD]
+    return (median(point.bandwidth for point in now), _iops(now)) if now else (0.0, 0.0)
 
 
 def _noise(rates: Sequence[float], middle: float) -> float:

@@ -28,7 +28,7 @@ from iotrial.execute.session import HostSession
 from iotrial.model.event import CountersSampled, Event, Message, Tell
 from iotrial.model.results import TelemetrySample
 from iotrial.model.trial import DrainRecord, DrainState, Trial, TrialRecord
-from iotrial.stats.drain import DrainLevels, DrainPoint, drained, told
+from iotrial.stats.drain import DrainLevels, DrainPoint, drained, level, told
 from iotrial.units import format_value, format_wait
 
 PAUSE = 60.0
@@ -127,7 +127,7 @@ def drain(
         if not found and (levels := drained(curve.points, known)):
             found.append(levels)
         elapsed = clock() - began
-        if elapsed >= next_told and curve.points and not found:
+        if next_told <= elapsed < most and curve.points and not found:
             next_told += EACH
             rate = format_value(curve.points[-1].iops, "IOPS")
             limits.tell(Message(f"drain: {what}: {rate} after {format_wait(elapsed)}"))
@@ -197,7 +197,7 @@ def _outcome(
         levels = found[0]
         state: DrainState = "fell" if levels.fell else "level"
         return DrainRecord(state, seconds, levels.high, levels.low, levels.moved)
-    last = (points[-1].bandwidth, points[-1].iops) if points else (0.0, 0.0)
+    last = level(points)
     return DrainRecord("limit", seconds, last, last)
 
 
