@@ -228,9 +228,9 @@ def _in_stages(
 ) -> Estimate:
     """All stages, each with as many levels as can be left for it."""
     parts = [part for part in each_study(study) if varies(part)]
-    drains = {
-        pair: each for part in parts for pair, each in _drains(part, all_blocks(part)).items()
-    }
+    drains: dict[tuple[str, str], bool] = {}
+    for part in parts if study.design.drain else ():
+        drains |= _drains(part, all_blocks(part))
     # A workload is drained once, in whichever stage it comes first.
     plain = [replace(part, design=replace(part.design, drain=0.0)) for part in parts]
     costs = [estimate(part, aims=places, noise=noise) for part in plain]
