@@ -12,7 +12,8 @@ from typing import get_args
 
 import pytest
 
-from iotrial.model.tunable import Scope, Tunable
+from iotrial.model.target import Scope
+from iotrial.model.tunable import Tunable
 from iotrial.plan.knobs import BELONGS, about, reference
 from iotrial.tunables import all_tunables, families
 

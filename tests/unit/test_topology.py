@@ -635,6 +635,28 @@ def test_a_plan_shows_what_lies_below_a_target(
     assert below["nodes"][0]["scope"] == "mount"
 
 
+def test_cpus_tell_their_node_and_which_thread_of_a_core_they_are(host: Storage) -> None:
+    host.block(f"{VIRTUAL}/vdb", "254:9")
+    plain = {n.name: n.about for n in topology(host, aim("vdb")).nodes if n.scope == "cpu"}
+    assert plain == dict.fromkeys(ALL_CPUS, ())
+    host.add("/sys/devices/system/node/has_cpu", "0,2")
+    host.add("/sys/devices/system/node/node0/cpulist", "0-1")
+    host.add("/sys/devices/system/node/node2/cpulist", "2-3")
+    host.add("/sys/devices/system/cpu/smt/active", "1")
+    for cpu, core in enumerate(("0-1", "0-1", "2-3", "2-3")):
+        host.add(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list", core)
+    host.rounds = 0
+    found = topology(host, aim("vdb"))
+    assert {n.name: dict(n.about) for n in found.nodes if n.scope == "cpu"} == {
+        "cpu0": {"numa": "0"},
+        "cpu1": {"numa": "0", "thread": "2"},
+        "cpu2": {"numa": "2"},
+        "cpu3": {"numa": "2", "thread": "2"},
+    }
+    assert host.rounds <= 4
+    assert not any("NUMA" in line for line in warnings(found))
+
+
 # Small things.
 
 

@@ -39,7 +39,7 @@ from iotrial.plan.estimate import used_plugins
 from iotrial.plan.placement import ways
 from iotrial.plan.prior import target_doubts
 from iotrial.tools import executed
-from iotrial.tunables import catalogue_of
+from iotrial.tunables import catalogue_of, written
 
 
 def _distinct(study: Study) -> list[Trial]:
@@ -166,6 +166,9 @@ def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
         name: {way.disk: way.words() for way in ways(session.topologies[name])}
         for name in session.aims
     }
+    every = (node for below in session.topologies.values() for node in below.nodes)
+    asked = {n.name: dict(n.about).get("of", "") for n in every if n.scope == "irq"}
+    facts |= {"interrupts": asked} if asked else {}  # a number is another one after a boot
     odd = dict.fromkeys(
         line for name in session.aims for line in warnings(session.topologies[name])
     )
@@ -245,7 +248,7 @@ def standing(hosts: Hosts) -> dict[str, str]:
 
 def _speaks(factor: Factor, in_force: Mapping[tuple[str, str], str]) -> bool:
     """Whether a host owns anything that the factor sets."""
-    names = {name for level in factor.levels for name, _ in level.settings}
+    names = {written(name) for level in factor.levels for name, _ in level.settings}
     return any(name in names for _, name in in_force)
 
 
@@ -256,6 +259,8 @@ def _tuned(session: HostSession) -> dict[str, list[str]]:
     known = catalogue_of(session.study)
     found: dict[tuple[str, str], int] = {}
     for each in wants(session.study, session.topologies):
+        if known.tunable(each.name).place:
+            continue  # a rule: what it puts where is wanted by its own names
         rank = known.tunable(each.name).rank
         found |= {(device, each.name): rank for device in each.devices}
         for row in known.group([each.name]):

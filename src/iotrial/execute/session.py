@@ -50,7 +50,7 @@ from iotrial.model.study import Study, StudyHost
 from iotrial.model.target import DeviceIdentity, PreparedTarget, Target, Topology
 from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Setting
-from iotrial.tunables import catalogue_of
+from iotrial.tunables import catalogue_of, written
 
 NO_KERNEL = KernelIdentity("", ())
 
@@ -177,7 +177,7 @@ class HostSession:
         """The tunables that any level of the study sets."""
         known = catalogue_of(self.study)
         return frozenset(
-            known.tunable(name).name
+            written(known.tunable(name).name)
             for factor in self.study.factors
             for level in factor.levels
             for name, _ in level.settings

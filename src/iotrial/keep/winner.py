@@ -22,7 +22,7 @@ from iotrial.model.study import Factor, Study, StudyHost
 from iotrial.model.trial import TrialRecord
 from iotrial.plan.parts import needed_by
 from iotrial.stats.recommend import risk
-from iotrial.tunables import catalogue_of
+from iotrial.tunables import catalogue_of, written
 from iotrial.units import format_change
 
 SETTINGS = ("tunable", "group")
@@ -181,7 +181,7 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
     wanted = dict(factor.level(label).settings)
     held = _held(results, factor.name, label, host)
     former = _held(results, factor.name, base, host)
-    for name, value in wanted.items():
+    for name, value in ((written(each), v) for each, v in wanted.items()):
         devices = [device for device, knob in held if knob == name]
         # Of several hosts only those that had it set: what one kernel's namespaces share is one's.
         if not devices and known.tunable(name).scope == "host" and not several:

@@ -34,6 +34,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import open_ended
 from iotrial.plan.design import abreast
+from iotrial.tunables import written
 
 SECTOR = 512
 SHORTEST = 0.2
@@ -243,7 +244,7 @@ class LiveDocument:
         self._told: deque[dict[str, Any]] = deque(maxlen=TOLD)
         self._words: deque[str] = deque(maxlen=WORDS)
         self._varied = {
-            name
+            written(name)
             for factor in study.factors
             for level in factor.levels
             for name in (*dict(level.settings), *dict(level.alternatives))

@@ -21,8 +21,7 @@ from iotrial.errors import TargetRefused
 from iotrial.look import reading
 from iotrial.model.host import Reader
 from iotrial.model.step import Probe
-from iotrial.model.target import DeviceIdentity
-from iotrial.model.tunable import Scope
+from iotrial.model.target import DeviceIdentity, Scope
 from iotrial.units import format_bytes
 
 _SECTOR = 512  # sysfs counts 512-byte units whatever the device's own block size is

@@ -6,7 +6,7 @@ functions over domains.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 
@@ -16,7 +16,7 @@ from iotrial.model.host import Reader
 from iotrial.model.step import Read, StepResult
 from iotrial.model.study import Factor, Level, Study
 from iotrial.model.target import Topology
-from iotrial.model.tunable import Domain
+from iotrial.model.tunable import Domain, Tunable
 from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import nodes, open_factors
 from iotrial.tunables import CATALOGUE, Catalogue, catalogue_of
@@ -115,7 +115,8 @@ class RequestedValue:
 
 
 def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[RequestedValue]:
-    """Every value of every level, with all the devices it is for."""
+    """Every value of every level, with all the devices it is for; of a rule also what it puts
+    where.  Raises SettingRefused for one that the topology has no place for."""
     known = catalogue_of(study)
     for factor in study.factors:
         targets = [factor.target] if factor.target in topologies else []
@@ -125,6 +126,21 @@ def wants(study: Study, topologies: Mapping[str, Topology]) -> Iterator[Requeste
                 knob = known.tunable(name)
                 found = [n for each in targets for n in nodes(factor, knob, topologies[each])]
                 yield RequestedValue(factor, level, name, value, tuple(dict.fromkeys(found)))
+                if knob.place:
+                    below = [topologies[each] for each in targets]
+                    yield from _by_rule(factor, level, knob, value, below)
+
+
+def _by_rule(
+    factor: Factor, level: Level, knob: Tunable, rule: str, below: Sequence[Topology]
+) -> Iterator[RequestedValue]:
+    """What a rule asks for, each value with all its devices."""
+    found: dict[str, dict[str, None]] = {}
+    for each in below:
+        for setting in knob.placed(rule, nodes(factor, knob, each), each):
+            found.setdefault(setting.value, {})[setting.device] = None
+    for value, devices in found.items():
+        yield RequestedValue(factor, level, knob.sets, value, tuple(devices))
 
 
 def offer(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> HostCapabilities:

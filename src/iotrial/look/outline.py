@@ -23,10 +23,17 @@ from iotrial.look.topology import topology
 from iotrial.model.host import Reader
 from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
-from iotrial.model.target import MOUNT_POINT, PreparedTarget, Target, Topology, TopologyNode
+from iotrial.model.target import (
+    MOUNT_POINT,
+    PreparedTarget,
+    Scope,
+    Target,
+    Topology,
+    TopologyNode,
+)
 from iotrial.model.tool import LoadAccess, ToolTarget, aimed_at
 from iotrial.model.trial import Treatment, Trial
-from iotrial.model.tunable import Scope, Setting
+from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import trials_at_most
 from iotrial.plan.available import HostCapabilities, combined, with_available
 from iotrial.plan.design import cells, workload_of

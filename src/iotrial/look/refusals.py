@@ -18,8 +18,10 @@ else a name is tied to cannot.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import PurePosixPath
 
 from iotrial.errors import SettingRefused
@@ -33,7 +35,7 @@ from iotrial.model.trial import Treatment, treatment_text
 from iotrial.model.tunable import Tunable
 from iotrial.plan.ahead import each_study
 from iotrial.plan.design import cells, levels_of, nodes
-from iotrial.tunables import catalogue_of, tunable
+from iotrial.tunables import Catalogue, catalogue_of, tunable
 
 _SCHEDULER, _REQUESTS = "queue.scheduler", "queue.nr_requests"
 _BOTH = (_SCHEDULER, _REQUESTS)
@@ -192,6 +194,9 @@ def obstacle(knob: Tunable, device: str, known: Mapping[str, int]) -> str:
     mode = known.get(path, _WRITE)
     if mode & _WRITE:
         return ""
+    known_why = dict(knob.means).get(errno.EPERM)
+    if known_why:
+        return f"{path} is read-only (mode {mode:04o}): {known_why}"
     return (
         f"{path} is read-only (mode {mode:04o}): it can be set at driver load or boot only, not"
         " between trials. Set it permanently in /etc/modprobe.d or on the kernel command line"
@@ -244,7 +249,26 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
             problem = obstacle(knob, device, known) or _refusal(domains, each, device)
             if problem:
                 yield f"{_level(each)}: {each.name}: {problem}"
+    yield from _alike(wanted, catalogue)
     yield from too_deep(host, study, topologies)
+
+
+def _alike(wanted: Iterable[RequestedValue], known: Catalogue) -> Iterator[str]:
+    """Rules of one factor that put everything at the same values here: they would be compared as
+    if they differed."""
+    wanted = list(wanted)
+    ruled = {each.factor.name for each in wanted if known.tunable(each.name).place}
+    came: dict[tuple[str, str], set[tuple[str, str, tuple[str, ...]]]] = {}
+    for each in wanted:
+        if each.factor.name in ruled and not known.tunable(each.name).place:
+            level = came.setdefault((each.factor.name, each.level.label), set())
+            level.add((each.name, each.value, each.devices))
+    for one, other in combinations(came, 2):
+        if one[0] == other[0] and came[one] == came[other]:
+            yield (
+                f"factor {one[0]}: levels {one[1]} and {other[1]} come to the same settings on"
+                " this host: remove one of them"
+            )
 
 
 def _level(each: RequestedValue) -> str:

@@ -9,7 +9,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iotrial.model.tunable import Scope
+Scope = Literal[
+    "host",  # one for the whole machine
+    "device",  # the block device under test, as a file system on it sees it
+    "disk",  # the disks at the bottom of it: paths of a multipath map, members, legs
+    "scsi-host",  # their adapters (host0)
+    "nvme",  # their NVMe controllers (nvme0)
+    "remote-port",  # the Fibre Channel ports behind them
+    "iscsi-session",  # the iSCSI sessions behind them
+    "map",  # the multipath map, by name
+    "array",  # the md array (md0)
+    "volume",  # the logical volume (group/name)
+    "mount",  # the mount point of the target
+    "bdi",  # the backing device of its file system (major:minor), as NFS has one
+    "nic",  # the network interface towards it
+    "rx",  # each receive queue of that interface (eth0/queues/rx-0)
+    "tx",  # each of its transmit queues
+    "irq",  # each interrupt of adapters, controllers and interfaces on the way to it (number)
+    "cpu",  # each CPU (cpu0)
+    "cgroup",  # major:minor of the device, in the control group of the load
+]
+"""What a tunable belongs to.  :class:`Topology` knows what a target has
+of each; a study may name it itself (``on = "eth0"``)."""
 
 TargetKind = Literal["device", "file", "directory", "loop"]
 FILESYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs")
@@ -135,7 +156,9 @@ class TopologyNode:
     portal      address of a storage server; ``target`` its name; ``wwpn`` of a remote port
     driver      of the PCI function ``pci``, in ``slot``, behind the bridge ``port``
     link        how its PCI link runs; ``link_most``, where that is less, how it could
-    numa        the node it is on (not there: the machine has none)
+    numa        the node it is on (not there: the machine has none); of a CPU where there are
+                several
+    thread      which thread of its core a CPU is, from the second on
     irqs        its interrupts, as ranges; ``of`` of an interrupt: who asked for it
     queues      how many hardware queues
     ==========  ================================================================================

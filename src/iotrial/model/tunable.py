@@ -8,35 +8,12 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 from iotrial.errors import UsageError
 from iotrial.model.step import Change, Pick, Probe
-
-Scope = Literal[
-    "host",  # one for the whole machine
-    "device",  # the block device under test, as a file system on it sees it
-    "disk",  # the disks at the bottom of it: paths of a multipath map, members, legs
-    "scsi-host",  # their adapters (host0)
-    "nvme",  # their NVMe controllers (nvme0)
-    "remote-port",  # the Fibre Channel ports behind them
-    "iscsi-session",  # the iSCSI sessions behind them
-    "map",  # the multipath map, by name
-    "array",  # the md array (md0)
-    "volume",  # the logical volume (group/name)
-    "mount",  # the mount point of the target
-    "bdi",  # the backing device of its file system (major:minor), as NFS has one
-    "nic",  # the network interface towards it
-    "rx",  # each receive queue of that interface (eth0/queues/rx-0)
-    "tx",  # each of its transmit queues
-    "irq",  # each interrupt of adapters, controllers and interfaces on the way to it (number)
-    "cpu",  # each CPU (cpu0)
-    "cgroup",  # major:minor of the device, in the control group of the load
-]
-"""What a tunable belongs to.  :class:`~iotrial.model.target.Topology` knows what a target has
-of each; a study may name it itself (``on = "eth0"``)."""
+from iotrial.model.target import Scope, Topology
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +100,10 @@ class Tunable:
     cannot be changed while the machine runs ('': it can): such a tunable is no factor of a trial.
     ``durable``: it outlives a reboot, so that it is owed after one too.
     ``means`` says in words what an errno means that the kernel refuses a change with.
+
+    A level may be a rule instead of a value: ``place(level, devices, topology)`` then gives for
+    each device the value at which the tunable ``sets`` is put there.  Such a row is not written
+    itself; it raises SettingRefused for a rule that the topology has no place for.
     """
 
     name: str
@@ -148,7 +129,21 @@ class Tunable:
     reload: str = ""
     durable: bool = False
     means: tuple[tuple[int, str], ...] = ()
+    sets: str = ""
+    place: Callable[[str, Sequence[str], Topology], Mapping[str, str]] | None = None
     _probes: dict[str, Probe] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def written(self) -> str:
+        """The name of the tunable that a level of this one writes."""
+        return self.sets or self.name
+
+    def placed(self, level: str, devices: Sequence[str], below: Topology) -> tuple[Setting, ...]:
+        """What a level comes to on each of these devices.  Raises SettingRefused."""
+        if self.place is None:
+            return tuple(Setting(device, self.name, level) for device in devices)
+        found = self.place(level, devices, below)
+        return tuple(Setting(device, self.sets, value) for device, value in found.items())
 
     def device_problem(self, device: str) -> str:
         """Why ``device`` cannot be the name of what this belongs to, or ''.

@@ -315,10 +315,10 @@ def settings(study: Study, trial: Trial, topologies: Mapping[str, Topology]) -> 
     """
     known = catalogue_of(study)
     found = [
-        Setting(device, name, value)
+        each
         for factor, level in levels_of(study, trial.treatment)
         for name, value in level.settings
-        for device in _devices(trial, factor, known.tunable(name), topologies)
+        for each in _placed(trial, factor, known.tunable(name), value, topologies)
     ]
     return tuple(sorted(found, key=lambda each: known.tunable(each.tunable).rank))
 
@@ -326,14 +326,21 @@ def settings(study: Study, trial: Trial, topologies: Mapping[str, Topology]) -> 
 def nodes(factor: Factor, knob: Tunable, below: Topology) -> tuple[str, ...]:
     """What a tunable of a factor is set on: what the factor names, else what the target has of
     its scope."""
-    return (factor.on,) if factor.on and knob.scope != "host" else below.names(knob.scope)
+    if not factor.on or knob.scope == "host":
+        return below.names(knob.scope)
+    if knob.place is None:
+        return (factor.on,)
+    # A rule is about all that a thing has, such as the interrupts of an interface.
+    keys = (key for node in below.nodes if node.name == factor.on for key in node.below)
+    return tuple(dict.fromkeys(name for scope, name in keys if scope == knob.scope))
 
 
-def _devices(
-    trial: Trial, factor: Factor, knob: Tunable, topologies: Mapping[str, Topology]
-) -> tuple[str, ...]:
+def _placed(
+    trial: Trial, factor: Factor, knob: Tunable, value: str, topologies: Mapping[str, Topology]
+) -> tuple[Setting, ...]:
     target = factor.target or trial.target
-    found = nodes(factor, knob, topologies.get(target, Topology()))
+    below = topologies.get(target, Topology())
+    found = nodes(factor, knob, below)
     if not found:
         raise SettingRefused(
             f"factor {factor.name}: {knob.name} belongs to a {knob.scope}, which target {target}"
@@ -342,7 +349,7 @@ def _devices(
             advice="Use a target that has one, name it ([factors.…] on = …), or name another"
             " target ([factors.…] target = …).",
         )
-    return found
+    return knob.placed(value, found, below)
 
 
 def with_baselines(study: Study, known: Mapping[str, str]) -> Study:
@@ -382,14 +389,33 @@ def _standing(
     topologies: Mapping[str, Topology],
 ) -> str:
     below, known = topologies.get(factor.target), catalogue_of(study)
+    there = topologies.values() if below is None else (below,)
     seen: dict[str, set[str]] = {}
     for (device, name), value in in_force.items():
         if below is None or device in nodes(factor, known.tunable(name), below):
             seen.setdefault(name, set()).add(value)
     for level in factor.levels:
-        if all(seen.get(name) == {value} for name, value in level.settings):
+        knobs = [(known.tunable(name), value) for name, value in level.settings]
+        if all(
+            _follows(factor, knob, value, in_force, there)
+            if knob.place
+            else seen.get(knob.name) == {value}
+            for knob, value in knobs
+        ):
             return level.label
     return factor.levels[0].label
+
+
+def _follows(
+    factor: Factor,
+    knob: Tunable,
+    rule: str,
+    in_force: Mapping[tuple[str, str], str],
+    topologies: Iterable[Topology],
+) -> bool:
+    """Whether everything was where a rule puts it."""
+    wanted = [s for t in topologies for s in knob.placed(rule, nodes(factor, knob, t), t)]
+    return bool(wanted) and all(in_force.get((s.device, s.tunable)) == s.value for s in wanted)
 
 
 def taken_over(

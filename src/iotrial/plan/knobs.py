@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from iotrial.errors import UsageError
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Scope, Tunable
+from iotrial.model.target import Scope
+from iotrial.model.tunable import Domain, Tunable
 from iotrial.tunables import TunableFamily, every_family
 
 _LONG = 100

@@ -14,8 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from iotrial.model.target import Topology, TopologyNode
-from iotrial.model.tunable import Scope
+from iotrial.model.target import Scope, Topology, TopologyNode
 
 Key = tuple[Scope, str]
 _ADAPTERS = ("scsi-host", "nvme")

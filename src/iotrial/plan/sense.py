@@ -45,6 +45,7 @@ from iotrial.plan.saturate import unsearchable
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
 from iotrial.tools import tool
+from iotrial.tunables import written
 
 ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 """A machine to check options against before the real one is known; checked again there."""
@@ -507,7 +508,8 @@ def _options_of(factor: Factor) -> set[str]:
 
 def _knobs(factor: Factor) -> set[str]:
     named = {name for level in factor.levels for name, _ in level.settings}
-    return named | ({factor.subject} if factor.kind == "tunable" else set())
+    named |= {factor.subject} if factor.kind == "tunable" else set()
+    return {written(name) for name in named}
 
 
 def chore_problems(

@@ -35,6 +35,7 @@ from iotrial.report.blocks import (
 )
 from iotrial.report.series import ordered
 from iotrial.report.words import visible
+from iotrial.tunables import written
 from iotrial.units import format_bytes
 
 _EXAMPLES = 3
@@ -181,7 +182,8 @@ def settings(results: Results) -> ObservedSettings:
     for treatment, triples in {(r.trial.treatment, r.before) for r in results.records}:
         for device, tunable, value in triples:
             seen[treatment][device, tunable].add(value)
-    asked = {n for f in results.study.factors for level in f.levels for n, _ in level.settings}
+    levels = [level for factor in results.study.factors for level in factor.levels]
+    asked = {written(name) for level in levels for name, _ in level.settings}
     keys = sorted(
         {key for observed in seen.values() for key in observed},
         key=lambda key: (key[1] not in asked, key),

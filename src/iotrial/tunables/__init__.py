@@ -133,6 +133,12 @@ def group(names: Iterable[str]) -> tuple[Tunable, ...]:
     return CATALOGUE.group(names)
 
 
+def written(name: str) -> str:
+    """The name of the tunable that a level of this one writes: of a rule another, else its own."""
+    known = _by_name().get(name)
+    return known.written if known else name
+
+
 @cache
 def _made(name: str) -> Tunable | None:
     """The row that a family makes for a name its table does not have."""

@@ -20,7 +20,8 @@ from iotrial.keep.profile import Profile, parse
 from iotrial.look.identity import BLOCK, identify
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Probe, Read
-from iotrial.model.tunable import Scope, Setting
+from iotrial.model.target import Scope
+from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 
 KEPT = ".kept"

@@ -34,7 +34,8 @@ from iotrial.hosts.steps import reads
 from iotrial.look.identity import witness_probes
 from iotrial.model.host import Host
 from iotrial.model.step import NOT_HERE, Ensure, Probe, Read, Step, StepResult
-from iotrial.model.tunable import FormerValue, Scope, Setting, Tunable
+from iotrial.model.target import Scope
+from iotrial.model.tunable import FormerValue, Setting, Tunable
 from iotrial.tunables import CATALOGUE, Catalogue
 from iotrial.tunables.cgroup import V1, V1_ROOT, V2, V2_ROOT
 
@@ -197,7 +198,7 @@ def apply(host: Host, settings: Sequence[Setting], known: Catalogue = CATALOGUE)
         if not refused:
             break
         if len(refused) == len(waiting):
-            raise _refusal(host, *refused[0])
+            raise _refusal(host, refused)
         # What was refused may be taken now: a low limit must stay below its high one.
         waiting = [each for each, _ in refused]
     seen = answers[len(waiting) :]
@@ -269,11 +270,19 @@ def _in_force(change: _Change, answer: StepResult) -> bool:
     return reads(change.step.probe, answer) == change.setting.value
 
 
-def _refusal(host: Host, change: _Change, answer: StepResult) -> SettingRefused:
+def _refusal(host: Host, refused: Sequence[tuple[_Change, StepResult]]) -> SettingRefused:
+    """The first of what was refused, and where else the same tunable was for the same reason."""
+    change, answer = refused[0]
     setting, meaning = change.setting, dict(change.knob.means).get(answer.errno, "")
     why = f"{answer.complaint}: {meaning}" if meaning else answer.complaint
+    others = [
+        other.setting.device
+        for other, said in refused[1:]
+        if (other.knob.name, said.errno) == (change.knob.name, answer.errno)
+    ]
+    also = f", as on {', '.join(others)}" if others else ""
     return SettingRefused(
-        f"{host.name}: the kernel rejects {setting} ({why})",
+        f"{host.name}: the kernel rejects {setting}{also} ({why})",
         tunable=setting.tunable,
         device=setting.device,
         value=setting.value,

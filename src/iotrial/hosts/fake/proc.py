@@ -65,7 +65,11 @@ def interrupts(count: int) -> str:
     head = "".join(f"       CPU{n}" for n in range(CPUS))
     each = "".join(f" {count // CPUS:10d}" for _ in range(CPUS))
     none = "".join(f" {0:10d}" for _ in range(CPUS))
-    return f"    {head}\n 24:{each}  PCI-MSI 0-edge  fake-queue\n 25:{none}  PCI-MSI 1-edge  idle\n"
+    disk = "".join(f" {n}:{none}  PCI-MSIX {n}-edge  fake1q{n - 40}\n" for n in range(40, 44))
+    return (
+        f"    {head}\n 24:{each}  PCI-MSI 0-edge  fake-queue\n 25:{none}  PCI-MSI 1-edge  idle\n"
+        f"{disk}"
+    )
 
 
 def pressure(total: int) -> str:

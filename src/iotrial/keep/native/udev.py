@@ -17,7 +17,7 @@ import re
 from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import NativeFile, NativeFormat, header
 from iotrial.keep.profile import Profile
-from iotrial.model.tunable import Scope
+from iotrial.model.target import Scope
 from iotrial.tunables import tunable
 
 _SUBSYSTEMS: dict[Scope, str] = {

@@ -233,7 +233,7 @@ def _apart(topology: Topology) -> Iterator[str]:
     places = [
         (node.name, dict(node.about)["numa"])
         for node in topology.nodes
-        if "numa" in dict(node.about)
+        if "numa" in dict(node.about) and node.scope != "cpu"
     ]
     if len({numa for _, numa in places}) > 1:
         listed = ", ".join(f"{name} on {numa}" for name, numa in places)

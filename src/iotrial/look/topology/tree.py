@@ -53,8 +53,7 @@ from typing import TypeVar
 from iotrial.look.mounts import MountEntry, mount_of, parse_mountinfo
 from iotrial.model.host import Reader
 from iotrial.model.step import Probe, Read, StepResult
-from iotrial.model.target import PreparedTarget, Target, Topology, TopologyNode
-from iotrial.model.tunable import Scope
+from iotrial.model.target import PreparedTarget, Scope, Target, Topology, TopologyNode
 
 _BTRFS = ("find", "/sys/fs/btrfs", "-mindepth", "3", "-maxdepth", "3", "-path", "*/devices/*")
 _NEVER_SHOWN = ("ram", "zram", "fd", "sr")
@@ -98,9 +97,38 @@ def _uppermost(seen: _TopologyFacts) -> list[PreparedTarget]:
 
 def _of(seen: _TopologyFacts, aim: PreparedTarget) -> Topology:
     draft = _way(seen, aim)
-    for cpu in members(seen.text("/sys/devices/system/cpu/online")):
-        draft.leaf("cpu", f"cpu{cpu}")
+    cpus = members(seen.text("/sys/devices/system/cpu/online"))
+    numa = _numa(seen)
+    threads = _threads(seen, cpus)
+    for cpu in cpus:
+        about = (("numa", numa.get(cpu, "")), ("thread", threads.get(cpu, "")))
+        draft.leaf("cpu", f"cpu{cpu}", *about)
     return _done(draft)
+
+
+_NODES = "/sys/devices/system/node"
+_CPUS = "/sys/devices/system/cpu"
+
+
+def _numa(seen: _TopologyFacts) -> dict[str, str]:
+    """CPU → its node; nothing where there is one node."""
+    nodes = members(seen.text(f"{_NODES}/has_cpu"))
+    if len(nodes) < 2:  # noqa: PLR2004 (one is no choice)
+        return {}
+    lists = {node: seen.text(f"{_NODES}/node{node}/cpulist") for node in nodes}
+    return {cpu: node for node, text in lists.items() for cpu in members(text)}
+
+
+def _threads(seen: _TopologyFacts, cpus: Sequence[str]) -> dict[str, str]:
+    """CPU → which thread of its core it is, of all but the first ones."""
+    if seen.text(f"{_CPUS}/smt/active") != "1":
+        return {}
+    found = {}
+    for cpu in cpus:
+        core = members(seen.text(f"{_CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+        if core.index(cpu) if cpu in core else 0:
+            found[cpu] = str(core.index(cpu) + 1)
+    return found
 
 
 def _done(draft: _TopologyDraft) -> Topology:

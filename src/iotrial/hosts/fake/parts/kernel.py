@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from iotrial.hosts.fake.commands import COMMANDS
-from iotrial.hosts.fake.disk import refuse, unsigned, whole
+from iotrial.hosts.fake.disk import BLOCKS, refuse, unsigned, whole
 from iotrial.hosts.fake.machine import (
     CommandOutput,
     ControlFile,
@@ -97,11 +97,17 @@ class Cpus(MachinePart):
             f"{CPU_ROOT}/intel_pstate/no_turbo": self._file(self.no_turbo, self._set_no_turbo),
             f"{CPU_ROOT}/cpufreq/boost": self._file(self.boost, self._set_boost),
             f"{CPU_ROOT}/smt/control": self._file(self.siblings, self._set_siblings),
+            f"{CPU_ROOT}/smt/active": ControlFile(str(int(self.siblings == "on"))),
+            f"{CPU_ROOT}/online": ControlFile(f"0-{len(self.online()) - 1}"),
         }
         for name, core in self.online().items():
             files |= self._frequency(f"{CPU_ROOT}/{name}/cpufreq", core)
             files[f"{CPU_ROOT}/{name}/power/pm_qos_resume_latency_us"] = self._file(
                 core.latency, partial(_set_latency, core)
+            )
+            first = int(name.removeprefix("cpu")) % (CPUS // 2)
+            files[f"{CPU_ROOT}/{name}/topology/thread_siblings_list"] = ControlFile(
+                f"{first},{first + CPUS // 2}" if self.siblings == "on" else str(first)
             )
             for state, value in enumerate(core.disabled):
                 files[f"{CPU_ROOT}/{name}/cpuidle/state{state}/disable"] = self._file(
@@ -255,13 +261,22 @@ def _mask(cpus: str) -> str:
     return f"{bits:x}"
 
 
+FUNCTION = "/sys/devices/pci0000:00/0000:00:04.0"
+"""The PCI function that serves the disk fake1, with all interrupts that can be moved."""
+_SERVED = "fake1"
+_NODE = "/sys/devices/system/node"
+_CLASS = ["-l", "/sys/class/block"]
+
+
 class Interrupts(MachinePart):
-    """Affinities, as after a boot: three interrupts that can be moved, and one that the kernel
-    spreads itself (kernel/irq/proc.c).
+    """Affinities, as after a boot: three interrupts that can be moved, of the disk fake1 on NUMA
+    node 0, and one that the kernel spreads itself (kernel/irq/proc.c).
+
+    Two NUMA nodes: the CPUs 0 and 2, and 1 and 3.
     """
 
     name = "irq"
-    below = ("/proc/irq",)
+    below = ("/proc/irq", FUNCTION, _NODE)
 
     def __init__(self) -> None:
         files = {
@@ -269,10 +284,33 @@ class Interrupts(MachinePart):
             for number, cpus in IRQ_START.items()
         }
         files["/proc/irq/default_smp_affinity"] = ControlFile(_mask(f"0-{CPUS - 1}"))
+        files |= {f"{_NODE}/has_cpu": ControlFile("0-1"), f"{FUNCTION}/numa_node": ControlFile("0")}
+        for node in range(2):
+            files[f"{_NODE}/node{node}/cpulist"] = ControlFile(f"{node},{node + CPUS // 2}")
+        for number in IRQ_START.keys() - {MANAGED}:
+            files[f"{FUNCTION}/msi_irqs/{number}"] = ControlFile("msix")
         self._controls = StaticFiles(files)
 
     def controls(self) -> Mapping[str, ControlFile]:
         return self._controls
+
+    def links(self) -> Mapping[str, str]:
+        return {f"{FUNCTION}/block/{_SERVED}": f"{BLOCKS}/{_SERVED}"}
+
+    def programs(self) -> Mapping[str, FakeProgram]:
+        return {"ls": FakeProgram(_ls, changes=False)}
+
+
+def _ls(machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
+    """What the disk with interrupts hangs on, and which ones; of the rest of /sys nothing."""
+    if list(words) == _CLASS and _SERVED in machine.blocks:
+        place = FUNCTION.removeprefix("/sys")
+        return CommandOutput(
+            0, f"lrwxrwxrwx 1 root root 0 {_SERVED} -> ../..{place}/block/{_SERVED}\n"
+        )
+    if words[-1] == f"{FUNCTION}/msi_irqs":
+        return CommandOutput(0, "".join(f"{name}\n" for name in sorted(machine.names(words[-1]))))
+    return CommandOutput(2, "", f"ls: cannot access '{words[-1]}': No such file or directory\n")
 
 
 def _taker(number: str) -> Callable[[str], str]:
