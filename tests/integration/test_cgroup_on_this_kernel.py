@@ -22,12 +22,12 @@ from iotrial.execute.settings.journal import Journal, open_journal
 from iotrial.execute.settings.restore import restore
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.kernel import V1 as ROOT
-from iotrial.hosts.fake.parts.kernel import ControlGroups
+from iotrial.hosts.fake.parts.kernel import ControlGroup, ControlGroups
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.places import journal_folder
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
-from iotrial.tunables.cgroup import V1
+from iotrial.tunables.cgroup import V1, aside
 
 LIMITS = ("read_bps", "write_bps", "read_iops", "write_iops")
 NAMES = [f"cgroup.v1.{what}" for what in LIMITS]
@@ -57,6 +57,7 @@ def books(state: Path) -> Iterator[Journal]:
     finally:
         restore(host, folder)
         assert not Path(V1).exists()
+        assert not Path(aside(V1)).exists()
 
 
 @pytest.fixture
@@ -172,7 +173,7 @@ def test_the_fake_answers_random_writes_as_the_kernel_does(
     """Never a multiple of 2³² for iops: the kernel would divide by it."""
     host, fake, device = LocalHost(), ControlGroups(), number(loop_device)
     tuning.own(host, books, NAMES)
-    fake.made.add(ROOT)
+    fake.made[V1] = ControlGroup()
 
     def fake_write(path: str, data: bytes) -> None:
         take = fake.controls()[path].take
@@ -193,3 +194,30 @@ def test_the_fake_answers_random_writes_as_the_kernel_does(
                 answers.append(error.errno or -1)
         assert answers[0] == answers[1], (path, line)
         assert host.read(path).decode().strip() == fake.controls()[path].value, line
+
+
+def test_of_two_loads_the_one_with_the_larger_weight_gets_more(
+    in_memory: str, books: Journal
+) -> None:
+    """bfq, in whose hands the device is.  The shares follow weights of 10 to 1 only roughly."""
+    host, device = LocalHost(), number(in_memory)
+    names = ["cgroup.v1.bfq_weight", "cgroup.v1.beside.bfq_weight"]
+    mine = tuning.own(host, books, names, neighbour=True)
+    scheduler = snapshot(host, ["queue.scheduler"], in_memory)
+    group = snapshot(host, names, device)
+    assert {each.value for each in group.values} == {"100"}
+    apply(host, [Setting(in_memory, "queue.scheduler", "bfq")])
+    shares = []
+    try:
+        for own, others in (("100", "100"), ("1000", "100"), ("100", "1000")):
+            apply(host, [Setting(device, names[0], own), Setting(device, names[1], others)])
+            assert [observe(host, tunable(name), device) for name in names] == [own, others]
+            loads = [fio(in_memory, folder, "randread") for folder in (mine, aside(mine))]
+            first, second = (rate(load, "iops") for load in loads)
+            shares.append(first / (first + second))
+    finally:
+        assert put_back(host, group.owed) == ()
+        assert put_back(host, scheduler.owed) == ()
+    even, more, less = shares
+    assert more > even + 0.15, shares
+    assert less < even - 0.15, shares

@@ -143,7 +143,10 @@ def _own(hosts: Hosts, session: HostSession) -> None:
     }
     tuned = {device: names for device, names in mine.items() if names}
     session.group = tuning.own(
-        session.host, session.journal, [n for ns in tuned.values() for n in ns]
+        session.host,
+        session.journal,
+        [n for ns in tuned.values() for n in ns],
+        neighbour=any(workload.neighbour for workload in session.study.workloads),
     )
     session.own_groups(tuned)
 

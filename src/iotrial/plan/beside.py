@@ -15,6 +15,7 @@ from iotrial.model.workload import ALONE, BESIDE, Workload
 from iotrial.plan.design import applies
 from iotrial.plan.parts import several
 from iotrial.plan.problem import KeyPath, StudyProblem, choices
+from iotrial.tunables.cgroup import of_neighbour
 
 
 def beside_of(workload: Workload, factors: Sequence[Factor]) -> tuple[str, ...]:
@@ -42,6 +43,7 @@ def beside_problems(study: Study) -> Iterator[StudyProblem]:
     """What is wrong with workloads that run beside others."""
     for workload in study.workloads:
         yield from _of_workload(study, workload)
+    yield from _of_groups(study)
     if not any(workload.neighbour for workload in study.workloads):
         return
     if not study.judged:
@@ -81,6 +83,18 @@ def _of_workload(study: Study, workload: Workload) -> Iterator[StudyProblem]:
         elif known[name].beside:
             what = f"{name} runs beside others, and has a workload beside itself"
             yield StudyProblem(("workloads", name, "beside"), what, "Remove it.")
+
+
+def _of_groups(study: Study) -> Iterator[StudyProblem]:
+    """Settings of the control group of a neighbour that there is not."""
+    if any(workload.neighbour for workload in study.workloads):
+        return
+    for factor in study.factors:
+        names = [name for level in factor.levels for name, _ in level.settings]
+        if name := next(filter(of_neighbour, names), ""):
+            what = f"{name} belongs to a workload that runs beside another, and none does"
+            advice = "Add `beside` to a workload, or name the setting without `beside.`"
+            yield StudyProblem(("factors", factor.name), what, advice)
 
 
 def _factor(study: Study, name: str) -> KeyPath:

@@ -35,6 +35,7 @@ from iotrial.model.results import TelemetrySample
 from iotrial.model.tool import SupportsSizedLoads
 from iotrial.model.trial import Doubt
 from iotrial.plan.placement import nics
+from iotrial.tunables.cgroup import aside
 
 SLACK = 60.0
 """Seconds a load may take beyond twice what its options say, before it is ended."""
@@ -152,7 +153,7 @@ def _on(
         found = ports.chosen(listen, len(parts), ports.listening(host), session.journal.token)
         for part, place in zip(parts, found, strict=True):
             part.listen = place
-    commands = {part.folder.name: part.command() for part in parts}
+    commands = {part.folder.name: _grouped(part) for part in parts}
     where, argv = first.folder, commands[first.folder.name]
     if first.name:
         ahead = shared.offsets[session.name].seconds if shared.offsets else 0.0
@@ -196,6 +197,12 @@ def _on(
     for part in parts:
         part.ended = _own(part, ended) if first.name else ended
         (part.folder / "exitcode").write_text(f"{part.ended.exit}\n", encoding="utf-8")
+
+
+def _grouped(part: TrialPart) -> tuple[str, ...]:
+    """The command of a part; a load beside leaves the group of the others for its own."""
+    group = part.session.group if part.beside else ""
+    return tuning.join(part.command(), aside(group) if group else "")
 
 
 def changed_back(

@@ -7,7 +7,8 @@ the host itself: a needless write can move other values and can switch hidden st
 
 Each function is one round trip, however many settings there are, unless something is refused.
 
-The control group of the load: made when a limit is varied, joined by every load, removed.
+The control group of the load: made when a limit is varied, joined by every load, removed; a load
+that runs beside has one of its own.
 
 It is owed before it is made (``folder`` in the journal: rmdir).  A restore ends the load first, so
 that the group is empty when it goes; its limits go with it.  Sources: the kernel's
@@ -37,7 +38,7 @@ from iotrial.model.step import NOT_HERE, Ensure, Probe, Read, Step, StepResult
 from iotrial.model.target import Scope
 from iotrial.model.tunable import FormerValue, Setting, Tunable
 from iotrial.tunables import CATALOGUE, Catalogue
-from iotrial.tunables.cgroup import V1, V1_ROOT, V2, V2_ROOT
+from iotrial.tunables.cgroup import V1, V1_ROOT, V2, V2_ROOT, aside
 
 _EVERYWHERE = (errno.EROFS, errno.EACCES, errno.EPERM)
 """Refusals that no other level would escape: a container, no root."""
@@ -377,8 +378,9 @@ def wanted(names: Iterable[str]) -> str:
     return folders[0] if folders else ""
 
 
-def own(host: Host, journal: Journal, names: Iterable[str]) -> str:
-    """Make the group that these tunables limit, owed first; gives back its folder, or ''.
+def own(host: Host, journal: Journal, names: Iterable[str], *, neighbour: bool = False) -> str:
+    """Make the group that these tunables limit, owed first; gives back its folder, or ''.  With a
+    ``neighbour``, also the one of the load that runs beside.
 
     Raises RefusedError where this kernel has no such controller, or where a group of that name
     is there already.  Its limits are owed by whoever sets them, as for any tunable.
@@ -386,20 +388,22 @@ def own(host: Host, journal: Journal, names: Iterable[str]) -> str:
     folder = wanted(tuple(names))
     if not folder:
         return ""
-    _check(host, folder)
+    folders = (folder, aside(folder)) if neighbour else (folder,)
+    _check(host, folder, folders)
     if folder == V2:
         _turn_on(host, journal)
-    journal.owe_made(ResourceUndo("folder", {"folder": folder}))
-    made = host.run(["mkdir", folder])
-    if made.exit != 0:
-        raise HostError(
-            f"{host.name}: control group {folder} cannot be created: {made.complaint}",
-            advice="It needs root and a writable /sys/fs/cgroup (not in a container).",
-        )
+    for each in folders:
+        journal.owe_made(ResourceUndo("folder", {"folder": each}))
+        made = host.run(["mkdir", each])
+        if made.exit != 0:
+            raise HostError(
+                f"{host.name}: control group {each} cannot be created: {made.complaint}",
+                advice="It needs root and a writable /sys/fs/cgroup (not in a container).",
+            )
     return folder
 
 
-def _check(host: Host, folder: str) -> None:
+def _check(host: Host, folder: str, folders: Iterable[str]) -> None:
     here = kinds(host)
     if folder not in here:
         other = " or ".join(f"{_LIMITS[each]}…" for each in here)
@@ -407,14 +411,15 @@ def _check(host: Host, folder: str) -> None:
             f"{host.name}: this kernel has no {_nouns(folder)}",
             advice=f"Use {other}, which this kernel has." if other else "Remove the limits.",
         )
-    if host.run(["stat", "-c", "%F", folder]).exit == 0:
-        raise RefusedError(
-            f"{host.name}: control group {folder} exists and belongs to no run",
-            advice=(
-                f"Check the processes in {folder}/cgroup.procs; `rmdir {folder}` removes an"
-                " empty one."
-            ),
-        )
+    for each in folders:
+        if host.run(["stat", "-c", "%F", each]).exit == 0:
+            raise RefusedError(
+                f"{host.name}: control group {each} exists and belongs to no run",
+                advice=(
+                    f"Check the processes in {each}/cgroup.procs; `rmdir {each}` removes an"
+                    " empty one."
+                ),
+            )
 
 
 def _nouns(folder: str) -> str:

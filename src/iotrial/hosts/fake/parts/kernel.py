@@ -455,26 +455,42 @@ MAXIMA = ("rbps", "wbps", "riops", "wiops")
 _U32, _U64 = 2**32, 2**64
 
 
+COST_QOS = "rpct=0.00 rlat=250000 wpct=0.00 wlat=250000 min=1.00 max=10000.00"
+COST_MODEL = (
+    "rbps=174019176 rseqiops=41708 rrandiops=370 wbps=178075866 wseqiops=42705 wrandiops=378"
+)
+"""What the kernel takes a disk that turns for (block/blk-iocost.c autop)."""
+
+
+@dataclass
+class ControlGroup:
+    """One group, as after mkdir: limits of v1 by file and device, of v2 by device and name."""
+
+    v1: dict[str, dict[str, int]] = field(default_factory=lambda: {name: {} for name in LIMITS})
+    v2: dict[str, dict[str, int]] = field(default_factory=dict)
+    latency: dict[str, int] = field(default_factory=dict)
+    weight: int = 100
+    bfq: int = 100
+
+
 class ControlGroups(MachinePart):
-    """Control groups: blkio of v1 and io of v2, one group that may be made in each.
+    """Control groups: blkio of v1 and io of v2, two groups that may be made in each; iocost, bfq.
 
     No kernel offers both controllers; this one does, so that every row can be tried.  v1 is as
-    measured, v2 as Documentation/admin-guide/cgroup-v2.rst says.
+    measured, v2 as Documentation/admin-guide/cgroup-v2.rst and block/blk-iocost.c say.
 
-    ``made`` are the roots that have our group now, ``v1`` its limits by file and device, ``v2`` by
-    device and name.
+    ``made`` are the folders that are there now; ``qos`` and ``model`` are the lines of iocost by
+    device, as they read.
     """
 
     name = "cgroup"
     below = (V2,)
 
     def __init__(self) -> None:
-        self.made: set[str] = set()
-        self.v1: dict[str, dict[str, int]] = {name: {} for name in LIMITS}
-        self.v2: dict[str, dict[str, int]] = {}
-        self.latency: dict[str, int] = {}
-        self.weight = 100
+        self.made: dict[str, ControlGroup] = {}
         self.io = False
+        self.qos: dict[str, tuple[int, str]] = {}
+        self.model: dict[str, str] = {}
 
     def controls(self) -> dict[str, ControlFile]:
         files = {
@@ -482,87 +498,88 @@ class ControlGroups(MachinePart):
             f"{V1}/blkio.throttle.read_iops_device": ControlFile(""),
             f"{V2}/cgroup.controllers": ControlFile("cpu io memory"),
             f"{V2}/cgroup.subtree_control": ControlFile("io" if self.io else "", self._control),
+            f"{V2}/io.cost.qos": ControlFile(
+                "\n".join(
+                    f"{device} enable={on} {line or f'ctrl=auto {COST_QOS}'}"
+                    for device, (on, line) in self.qos.items()
+                ),
+                self._set_qos,
+            ),
+            f"{V2}/io.cost.model": ControlFile(
+                "\n".join(
+                    f"{device} {line or f'ctrl=auto model=linear {COST_MODEL}'}"
+                    for device, line in self.model.items()
+                ),
+                self._set_model,
+            ),
         }
-        if V1 in self.made:
-            files[f"{V1}/{GROUP}/cgroup.procs"] = ControlFile("", lambda _text: None)
-            for name, limits in self.v1.items():
-                files[f"{V1}/{GROUP}/blkio.throttle.{name}_device"] = ControlFile(
-                    "\n".join(f"{device} {value}" for device, value in limits.items()),
-                    self._throttler(name),
-                )
-        if V2 in self.made:
-            files[f"{V2}/{GROUP}/cgroup.procs"] = ControlFile("", lambda _text: None)
-        if V2 in self.made and self.io:
-            files[f"{V2}/{GROUP}/io.max"] = ControlFile(self._maxima(), self._set_max)
-            files[f"{V2}/{GROUP}/io.weight"] = ControlFile(
-                f"default {self.weight}", self._set_weight
-            )
-            files[f"{V2}/{GROUP}/io.latency"] = ControlFile(
-                "\n".join(f"{device} target={value}" for device, value in self.latency.items()),
-                self._set_latency,
-            )
+        for folder, group in self.made.items():
+            files[f"{folder}/cgroup.procs"] = ControlFile("", lambda _text: None)
+            if folder.startswith(f"{V1}/"):
+                files |= self._old(folder, group)
+            elif self.io:
+                files |= self._new(folder, group)
         return files
+
+    def _old(self, folder: str, group: ControlGroup) -> dict[str, ControlFile]:
+        limits = {
+            f"{folder}/blkio.throttle.{name}_device": ControlFile(
+                "\n".join(f"{device} {value}" for device, value in found.items()),
+                partial(_throttle, name, found),
+            )
+            for name, found in group.v1.items()
+        }
+        weight = ControlFile(str(group.bfq), partial(_weigh, group, "bfq", 1000))
+        return {**limits, f"{folder}/blkio.bfq.weight": weight}
+
+    def _new(self, folder: str, group: ControlGroup) -> dict[str, ControlFile]:
+        return {
+            f"{folder}/io.max": ControlFile(_maxima(group), partial(_set_max, group)),
+            f"{folder}/io.weight": ControlFile(
+                f"default {group.weight}", partial(_weigh, group, "weight", 10000)
+            ),
+            f"{folder}/io.bfq.weight": ControlFile(
+                f"default {group.bfq}", partial(_weigh, group, "bfq", 1000)
+            ),
+            f"{folder}/io.latency": ControlFile(
+                "\n".join(f"{device} target={value}" for device, value in group.latency.items()),
+                partial(_set_latency_of, group),
+            ),
+        }
 
     def _control(self, text: str) -> None:
         if text.strip() not in ("+io", "-io"):
             raise refuse(errno.EINVAL)
         self.io = text.strip() == "+io"
         if not self.io:
-            self.v2, self.latency, self.weight = {}, {}, 100
+            self.made = {
+                folder: group if folder.startswith(f"{V1}/") else ControlGroup()
+                for folder, group in self.made.items()
+            }
 
-    def _throttler(self, name: str) -> Callable[[str], None]:
-        """tg_set_conf(): 0 is no limit, and iops keep the lower 32 bits."""
+    def _set_qos(self, text: str) -> None:
+        """ioc_qos_write(): a number makes it the user's, ``ctrl=auto`` the kernel's again."""
+        device, words = _costs(text)
+        on = int(words.pop("enable", str(self.qos.get(device, (0, ""))[0])))
+        line = _line(words, COST_QOS, self.qos.get(device, (0, ""))[1], "")
+        self.qos[device] = (on, line)
+        self._forget(device)
 
-        def write(text: str) -> None:
-            found = re.fullmatch(r"([0-9]+:[0-9]+) ([0-9]+)\s*", text)
-            if not found:
-                raise refuse(errno.EINVAL)
-            most = _U32 if "iops" in name else _U64
-            value = int(found[2]) % most
-            if value in (0, most - 1):
-                self.v1[name].pop(found[1], None)
-            else:
-                self.v1[name][found[1]] = value
-
-        return write
-
-    def _maxima(self) -> str:
-        return "\n".join(
-            f"{device} " + " ".join(f"{name}={limits.get(name, 'max')}" for name in MAXIMA)
-            for device, limits in self.v2.items()
-        )
-
-    def _set_max(self, text: str) -> None:
-        device, *words = text.split()
-        limits = dict(self.v2.get(device, {}))
-        for word in words:
-            name, _, value = word.partition("=")
-            if name not in MAXIMA or not (value == "max" or value.isdigit()):
-                raise refuse(errno.EINVAL)
-            limits.pop(name, None)
-            if value != "max":
-                if int(value) == 0:
-                    raise refuse(errno.ERANGE)
-                limits[name] = int(value)
-        self.v2[device] = limits
-        if not limits:
-            del self.v2[device]
-
-    def _set_weight(self, text: str) -> None:
-        found = re.fullmatch(r"(?:default )?([0-9]+)\s*", text)
-        if not found or not 1 <= int(found[1]) <= 10000:  # noqa: PLR2004 (CGROUP_WEIGHT_MAX)
+    def _set_model(self, text: str) -> None:
+        device, words = _costs(text)
+        if words.pop("model", "linear") != "linear":
             raise refuse(errno.EINVAL)
-        self.weight = int(found[1])
+        self.model[device] = _line(words, COST_MODEL, self.model.get(device, ""), "model=linear ")
+        self._forget(device)
 
-    def _set_latency(self, text: str) -> None:
-        found = re.fullmatch(r"([0-9]+:[0-9]+) target=([0-9]+)\s*", text)
-        if not found:
-            raise refuse(errno.EINVAL)
-        self.latency.pop(found[1], None)
-        if int(found[2]):
-            self.latency[found[1]] = int(found[2])
+    def _forget(self, device: str) -> None:
+        """The kernel goes on to show a disk whose values are its own again, until that goes."""
+        if self.qos.get(device, (0, "")) == (0, ""):
+            self.qos.pop(device, None)
+        if not self.model.get(device):
+            self.model.pop(device, None)
 
-    # -- making and removing the group ------------------------------------------------------
+    # -- making and removing the groups -----------------------------------------------------
 
     def programs(self) -> Mapping[str, FakeProgram]:
         return {
@@ -572,44 +589,124 @@ class ControlGroups(MachinePart):
             "iotrial-controller": FakeProgram(
                 lambda *_: CommandOutput(0, "on\n" if self.io else "off\n"), changes=False
             ),
+            "iotrial-cost": FakeProgram(self._cost, changes=False),
         }
 
+    def _cost(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
+        """``-c SCRIPT NAME FILE DEVICE OTHERWISE``."""
+        path, device, otherwise = words[3:6]
+        if path.endswith("qos"):
+            on, line = self.qos.get(device, (0, ""))
+            own = line.removeprefix("ctrl=user ")
+            said = ("auto" if on else "off") if not line else own if on else f"off {own}"
+        else:
+            said = self.model.get(device, "").removeprefix("ctrl=user model=linear ") or otherwise
+        return CommandOutput(0, f"{said}\n")
+
     def _mkdir(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
-        root = self._root(words)
-        if not root:
+        folder = words[-1]
+        if folder not in _GROUPS:
             return _ordinary("mkdir", machine, words, stdin)
-        if root in self.made:
-            return CommandOutput(
-                1, "", f"mkdir: cannot create directory '{words[-1]}': File exists\n"
-            )
-        self.made.add(root)
+        if folder in self.made:
+            return CommandOutput(1, "", f"mkdir: cannot create directory '{folder}': File exists\n")
+        self.made[folder] = ControlGroup()
         return CommandOutput()
 
     def _rmdir(self, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
-        root = self._root(words)
-        if not root:
+        folder = words[-1]
+        if folder not in _GROUPS:
             return _ordinary("rmdir", machine, words, stdin)
-        if root not in self.made:
+        if folder not in self.made:
             why = "No such file or directory"
-            return CommandOutput(1, "", f"rmdir: failed to remove '{words[-1]}': {why}\n")
-        if any(words[-1] in task.argv for task in machine.tasks.values()):
+            return CommandOutput(1, "", f"rmdir: failed to remove '{folder}': {why}\n")
+        inside = (word for task in machine.tasks.values() for word in task.argv)
+        if any(folder == word or f" {folder} " in word for word in inside):
             return CommandOutput(
-                1, "", f"rmdir: failed to remove '{words[-1]}': Device or resource busy\n"
+                1, "", f"rmdir: failed to remove '{folder}': Device or resource busy\n"
             )
-        self.made.discard(root)
-        if root == V1:
-            self.v1 = {name: {} for name in LIMITS}
-        else:
-            self.v2, self.latency, self.weight = {}, {}, 100
+        del self.made[folder]
         return CommandOutput()
-
-    @staticmethod
-    def _root(words: Sequence[str]) -> str:
-        root, _, name = words[-1].rpartition("/")
-        return root if name == GROUP and root in (V1, V2) else ""
 
     def settings(self) -> Mapping[str, str]:
         return {"groups": " ".join(sorted(self.made))}
+
+
+_GROUPS = tuple(f"{root}/{name}" for root in (V1, V2) for name in (GROUP, f"{GROUP}-beside"))
+
+
+def _costs(text: str) -> tuple[str, dict[str, str]]:
+    device, *words = text.split()
+    if not re.fullmatch("[0-9]+:[0-9]+", device) or not all("=" in word for word in words):
+        raise refuse(errno.EINVAL)
+    return device, {name: value for name, _, value in (word.partition("=") for word in words)}
+
+
+def _line(words: dict[str, str], start: str, former: str, model: str) -> str:
+    """What a line of iocost reads after a write; '' where the kernel chooses."""
+    known = dict(word.split("=") for word in start.split())
+    known |= {n: v for n, v in (word.split("=") for word in former.split()) if n in known}
+    control = words.pop("ctrl", "user" if former or words else "auto")
+    if set(words) - set(known) or control not in ("auto", "user"):
+        raise refuse(errno.EINVAL)
+    if control == "auto" and not words:
+        return ""
+    known |= {n: f"{float(v):.2f}" if "." in known[n] else str(int(v)) for n, v in words.items()}
+    if "min" in known and float(known["min"]) > float(known["max"]):
+        raise refuse(errno.EINVAL)
+    return f"ctrl=user {model}" + " ".join(f"{n}={v}" for n, v in known.items())
+
+
+def _throttle(name: str, limits: dict[str, int], text: str) -> None:
+    """tg_set_conf(): 0 is no limit, and iops keep the lower 32 bits."""
+    found = re.fullmatch(r"([0-9]+:[0-9]+) ([0-9]+)\s*", text)
+    if not found:
+        raise refuse(errno.EINVAL)
+    most = _U32 if "iops" in name else _U64
+    value = int(found[2]) % most
+    if value in (0, most - 1):
+        limits.pop(found[1], None)
+    else:
+        limits[found[1]] = value
+
+
+def _maxima(group: ControlGroup) -> str:
+    return "\n".join(
+        f"{device} " + " ".join(f"{name}={limits.get(name, 'max')}" for name in MAXIMA)
+        for device, limits in group.v2.items()
+    )
+
+
+def _set_max(group: ControlGroup, text: str) -> None:
+    device, *words = text.split()
+    limits = dict(group.v2.get(device, {}))
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in MAXIMA or not (value == "max" or value.isdigit()):
+            raise refuse(errno.EINVAL)
+        limits.pop(name, None)
+        if value != "max":
+            if int(value) == 0:
+                raise refuse(errno.ERANGE)
+            limits[name] = int(value)
+    group.v2[device] = limits
+    if not limits:
+        del group.v2[device]
+
+
+def _weigh(group: ControlGroup, which: str, most: int, text: str) -> None:
+    found = re.fullmatch(r"(?:default )?([0-9]+)\s*", text)
+    if not found or not 1 <= int(found[1]) <= most:
+        raise refuse(errno.EINVAL)
+    setattr(group, which, int(found[1]))
+
+
+def _set_latency_of(group: ControlGroup, text: str) -> None:
+    found = re.fullmatch(r"([0-9]+:[0-9]+) target=([0-9]+)\s*", text)
+    if not found:
+        raise refuse(errno.EINVAL)
+    group.latency.pop(found[1], None)
+    if int(found[2]):
+        group.latency[found[1]] = int(found[2])
 
 
 def _ordinary(name: str, machine: FakeMachine, words: Sequence[str], stdin: bytes) -> CommandOutput:
