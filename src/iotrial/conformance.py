@@ -58,8 +58,8 @@ _FACTS = {"cpus": 4.0, "memory": float(2**34)}
 _DEVICES = {
     "host": "", "device": "sda", "disk": "sda", "scsi-host": "host0", "nvme": "nvme0",
     "remote-port": "rport-0:0-1", "iscsi-session": "session1", "map": "mpatha", "array": "md0",
-    "volume": "vg/lv", "mount": "/mnt", "bdi": "8:0", "nic": "eth0", "rx": "eth0/queues/rx-0",
-    "tx": "eth0/queues/tx-0", "irq": "24", "cpu": "cpu0", "cgroup": "8:0",
+    "volume": "vg/lv", "crypt": "secret", "mount": "/mnt", "bdi": "8:0", "nic": "eth0",
+    "rx": "eth0/queues/rx-0", "tx": "eth0/queues/tx-0", "irq": "24", "cpu": "cpu0", "cgroup": "8:0",
 }  # fmt: skip
 """A name of each scope."""
 

@@ -190,6 +190,13 @@ FAMILIES = {
             {"vg/cached lvm.cache_mode": "writeback", "vg/cached lvm.cache_policy": "mq"},
         ),
     ),
+    "crypt": Family(
+        (as_booted,),
+        (
+            {"fakecrypt crypt.same_cpu_crypt": "0", "fakecrypt crypt.no_read_workqueue": "1"},
+            {"fakecrypt crypt.no_write_workqueue": "1"},
+        ),
+    ),
 }
 TREATED = {
     name.partition(" ")[2]

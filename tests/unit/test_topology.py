@@ -300,11 +300,21 @@ def test_parts_of_a_volume_are_not_volumes_of_their_own(host: Storage) -> None:
 
 def test_a_layer_without_settings_is_seen_through_and_named(host: Storage) -> None:
     nvme(host, 0)
-    found = topology(host, aim(host.mapped(0, "secret", "CRYPT-LUKS2-77-secret", "nvme0n1")))
+    found = topology(host, aim(host.mapped(0, "slow", "DELAY-77-slow", "nvme0n1")))
     assert found.names("disk") == ("nvme0n1",)
-    assert about(found, "dm-0")["through"] == "crypt secret = dm-0"
-    assert words(found)[0] == "crypt secret = dm-0"
+    assert about(found, "dm-0")["through"] == "delay slow = dm-0"
+    assert words(found)[0] == "delay slow = dm-0"
     assert words(found)[1].startswith("  disk nvme0n1: nvme0, ")
+
+
+def test_a_crypt_device_is_found_by_the_name_of_its_mapping(host: Storage) -> None:
+    nvme(host, 0)
+    secret = host.mapped(0, "secret", "CRYPT-LUKS2-77-secret", "nvme0n1")
+    found = topology(host, aim(host.mapped(1, "vg-lv", f"LVM-{'g' * 32}{'x' * 32}", secret)))
+    assert found.names("crypt") == ("secret",)
+    assert found.names("volume") == ("vg/lv",)
+    assert found.names("disk") == ("nvme0n1",)
+    assert words(found)[1].strip() == "crypt device secret = dm-0"
 
 
 def test_a_partition_of_a_map_is_seen_through_to_the_map(host: Storage) -> None:

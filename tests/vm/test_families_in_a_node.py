@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from iotrial.errors import SettingRefused
+from iotrial.execute.settings.tuning import apply
+from iotrial.model.tunable import Setting
 from nodes import Node, hold
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -127,3 +130,66 @@ def test_a_knob_of_a_logical_volume_is_held_and_given_back(
 )
 def test_a_parameter_of_a_module_is_held_and_given_back(node: Node, name: str, value: str) -> None:
     hold(node.host, name, "", value)
+
+
+KEY_FILE = "/root/families.key"
+FLAGS = ("no_read_workqueue", "no_write_workqueue", "same_cpu_crypt", "submit_from_crypt_cpus")
+
+
+@pytest.fixture(scope="module", params=["plain", "luks2", "luks2-hex"])
+def mapping(node: Node, request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    """An encrypted disk with a file system on it, mounted, and how its key is held: in the table
+    (plain), or by the keyring, which has lost it, so that crypttab has to tell (luks2)."""
+    disk = f"/dev/{node.disk('b')}"
+    node.do("sh", "-c", f"head -c 64 /dev/urandom >{KEY_FILE} && chmod 600 {KEY_FILE}")
+    kind, _, how = request.param.partition("-")
+    if kind == "plain":
+        options = ("--cipher", "aes-xts-plain64", "--key-size", "512", "--key-file", KEY_FILE)
+        node.do("cryptsetup", "open", "--type", "plain", *options, disk, "families")
+    else:
+        cheap = ("--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000", "--key-file", KEY_FILE)
+        node.do("cryptsetup", "luksFormat", "-q", "--type", "luks2", *cheap, disk)
+        keyring = ("--disable-keyring",) if how else ()
+        node.do("cryptsetup", "open", *keyring, "--key-file", KEY_FILE, disk, "families")
+    node.do("sh", "-c", "mkfs.ext4 -q /dev/mapper/families && mount /dev/mapper/families /mnt")
+    node.do("sh", "-c", "echo kept >/mnt/file && sync")
+    yield "families", request.param
+    node.do("sh", "-c", '[ "$(cat /mnt/file)" = kept ] && umount /mnt && rm -f /etc/crypttab')
+    node.do("cryptsetup", "close", "families")
+    node.do("wipefs", "-aq", disk)
+    node.do("rm", "-f", KEY_FILE)
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+def test_a_flag_of_a_mounted_dm_crypt_device_is_held_and_given_back(
+    node: Node, mapping: tuple[str, str], flag: str
+) -> None:
+    name, held = mapping
+    if held == "luks2":
+        with pytest.raises(SettingRefused, match="lost the key"):
+            apply(node.host, [Setting(name, f"crypt.{flag}", "1")])
+        line = f"families /dev/{node.disk('b')} {KEY_FILE} luks\\n"
+        node.do("sh", "-c", f"printf '{line}' >/etc/crypttab")
+    whole = "dmsetup table --showkeys families | sed 's/ [0-9]* [a-z_ ]*$//' | sha256sum"
+    before = node.do("sh", "-c", whole)
+    hold(node.host, f"crypt.{flag}", name, "1")
+    assert node.do("sh", "-c", whole) == before, "the same key, cipher and place"
+    node.do("sh", "-c", "echo kept >/mnt/file && sync && echo 3 >/proc/sys/vm/drop_caches")
+    assert node.do("cat", "/mnt/file") == "kept\n"
+    node.do("rm", "-f", "/etc/crypttab")
+
+
+def test_interrupts_that_the_kernel_spreads_itself_are_refused(node: Node) -> None:
+    """NVMe's: the admin queue's may be moved, those of its I/O queues not (EIO)."""
+    function = node.do("readlink", "-f", f"/sys/block/{node.disk('nvme')}/device/device").strip()
+    irqs = sorted(node.host.list(f"{function}/msi_irqs"), key=int)
+    assert len(irqs) >= 2
+    refused = []
+    for irq in irqs:
+        now = node.do("cat", f"/proc/irq/{irq}/smp_affinity_list").strip()
+        other = "0" if now != "0" else "1"
+        try:
+            hold(node.host, "irq.affinity", irq, other)
+        except SettingRefused as caught:
+            refused.append((irq, "managed by the kernel" in caught.message))
+    assert refused == [(irq, True) for irq in irqs[1:]]

@@ -20,6 +20,7 @@ Scope = Literal[
     "map",  # the multipath map, by name
     "array",  # the md array (md0)
     "volume",  # the logical volume (group/name)
+    "crypt",  # the dm-crypt device, by the name of its mapping
     "mount",  # the mount point of the target
     "bdi",  # the backing device of its file system (major:minor), as NFS has one
     "nic",  # the network interface towards it
@@ -149,7 +150,7 @@ class TopologyNode:
 
     ==========  ================================================================================
     device      kernel name of a map or volume (``dm-3``)
-    through     layers below the device that no setting belongs to (a crypt device)
+    through     layers below the device that no setting belongs to (a linear one of dm)
     state       of disk, port, session, controller, interface, array, as the kernel spells it
     transport   fc, sas, ata, iscsi, usb, virtio, nvme-pcie, nvme-tcp …; ``speed`` of port or link
     model       ``level`` of an array; ``type`` and ``from`` of a mount; ``backing`` file of a loop

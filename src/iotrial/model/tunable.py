@@ -69,7 +69,7 @@ _NAMES: dict[Scope, re.Pattern[str]] = {
     "nvme": re.compile("nvme[0-9]+"),
     "remote-port": re.compile("rport-[0-9]+:[0-9]+-[0-9]+"),
     "iscsi-session": re.compile("session[0-9]+"),
-    "map": re.compile(r"(?![-.])[A-Za-z0-9+_.:#%@-]+"),
+    **dict.fromkeys(("map", "crypt"), re.compile(r"(?![-.])[A-Za-z0-9+_.:#%@-]+")),
     "volume": re.compile(r"(?![-.])[A-Za-z0-9+_.-]+/(?![-.])[A-Za-z0-9+_.-]+"),
     "mount": re.compile(r"/[^\x00-\x1f\x7f]*"),
     **dict.fromkeys(("bdi", "cgroup"), re.compile("[0-9]+:[0-9]+")),

@@ -30,6 +30,7 @@ BELONGS: dict[Scope, str] = {
     "map": "the multipath map",
     "array": "the md array",
     "volume": "the logical volume",
+    "crypt": "the dm-crypt device",
     "mount": "the mount point of the target",
     "bdi": "the backing device of the target's file system",
     "nic": "the network interface towards the target",

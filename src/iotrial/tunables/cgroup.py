@@ -28,8 +28,8 @@ by a model of the device (``model``), and holds groups to their weights so that 
 ``qos`` are met.  Each is one value, as the kernel prints it: what a part of it would become depends
 on the rest.  It works on disks that take requests, not on dm and md.
 
-Weights need somebody who weighs: ``cgroup.v2.weight`` iocost (``cgroup.v2.cost.qos``), the two
-``bfq_weight`` the scheduler bfq.
+A weight has an effect only under iocost (``cgroup.v2.weight`` with ``cgroup.v2.cost.qos``) or under
+the scheduler bfq (the two ``bfq_weight``).
 
 Sources: the kernel's Documentation/admin-guide/cgroup-v1/blkio-controller.rst,
 Documentation/admin-guide/cgroup-v2.rst, block/blk-throttle.c, blk-iocost.c, bfq-cgroup.c; v1

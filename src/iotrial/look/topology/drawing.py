@@ -18,7 +18,12 @@ _INDENT = "  "
 _FINE = frozenset({"", "running", "live", "online", "logged_in", "up", "unknown"})
 """States (in small letters) that need no word: SCSI disk, NVMe controller, FC port, session,
 interface (unknown is what virtual ones say)."""
-_LAYER = {"map": "multipath map", "volume": "logical volume", "array": "array"}
+_LAYER = {
+    "map": "multipath map",
+    "volume": "logical volume",
+    "crypt": "crypt device",
+    "array": "array",
+}
 _ADAPTERS = ("scsi-host", "nvme")
 
 

@@ -387,7 +387,7 @@ def _layer(
     draft: _TopologyDraft, name: str, through: list[str], above: tuple[str, ...]
 ) -> tuple[Key, ...]:
     """The nodes that ``name`` is or is built on.  ``through`` collects layers that no setting
-    belongs to (a crypt device, a partition of a map); ``above`` are the devices on the way."""
+    belongs to (a partition of a map); ``above`` are the devices on the way."""
     folder = folder_of(draft, name)
     parent = basename(folder.rpartition("/")[0])
     if parent in devices(draft):  # a partition: its disk has the queue
@@ -399,10 +399,9 @@ def _layer(
         way = (*above, name)
         return tuple(key for leg in legs for key in _layer(draft, leg, through, way)), about
 
-    if uuid.startswith("mpath-"):
-        return (draft.node("map", title, lambda: grow(("device", name))),)
-    if uuid.startswith("LVM-") and not _same_group(draft, uuid, above):
-        return (draft.node("volume", volume(title), lambda: grow(("device", name))),)
+    own = _own_layer(draft, uuid, title, above)
+    if own:
+        return (draft.node(*own, lambda: grow(("device", name))),)
     if name.startswith("md") and legs:
         return (draft.node("array", name, lambda: grow(*_array(draft, folder))),)
     if legs:
@@ -411,6 +410,15 @@ def _layer(
         return grow()[0]
     hidden = paths(draft, name)
     return tuple(disk(draft, each) for each in hidden or (name,))
+
+
+def _own_layer(draft: _TopologyDraft, uuid: str, title: str, above: tuple[str, ...]) -> Key | None:
+    """What a device-mapper device is called, where it has settings of its own."""
+    if uuid.startswith("mpath-"):
+        return ("map", title)
+    if uuid.startswith("LVM-") and not _same_group(draft, uuid, above):
+        return ("volume", volume(title))
+    return ("crypt", title) if uuid.startswith("CRYPT-") else None
 
 
 def _mapped(draft: _TopologyDraft, name: str) -> tuple[str, str]:
@@ -438,7 +446,7 @@ def volume(title: str) -> str:
 
 
 def _kind(uuid: str) -> str:
-    """CRYPT-LUKS2-… → crypt; part1-mpath-… → part1."""
+    """part1-mpath-… → part1."""
     return uuid.partition("-")[0].lower() if "-" in uuid else ""
 
 

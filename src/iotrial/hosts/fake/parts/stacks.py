@@ -212,6 +212,43 @@ _OPTIONS = {
 }
 
 
+class Crypt(MachinePart):
+    """The dm-crypt device fakecrypt, whose key the kernel has; and nokey, whose key it has lost
+    and nobody can tell.  As our scripts answer with dmsetup and cryptsetup of Debian 12.
+
+    ``flags`` are those of each that are set.
+    """
+
+    name = "crypt"
+
+    def __init__(self) -> None:
+        self.flags: dict[str, set[str]] = {"fakecrypt": {"same_cpu_crypt"}, "nokey": set()}
+
+    def programs(self) -> Mapping[str, FakeProgram]:
+        return {
+            "iotrial-crypt-seen": FakeProgram(self._seen, changes=False),
+            "iotrial-crypt": FakeProgram(self._set, changes=True),
+        }
+
+    def settings(self) -> Mapping[str, str]:
+        return {name: " ".join(sorted(flags)) for name, flags in self.flags.items()}
+
+    def _seen(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
+        name, flag = words[3:5]
+        if name not in self.flags:
+            return CommandOutput(1, "", f"Device {name} not found\nCommand failed.\n")
+        return CommandOutput(0, f"{int(flag in self.flags[name])}\n")
+
+    def _set(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
+        name, flag, on = words[3:6]
+        if name not in self.flags:
+            return CommandOutput(1, "", f"Device {name} not found\nCommand failed.\n")
+        if name == "nokey":
+            return CommandOutput(1, "", f"{name}: Required key not available\n")
+        (self.flags[name].add if on == "1" else self.flags[name].discard)(flag)
+        return CommandOutput()
+
+
 class Lvm(MachinePart):
     """The volumes vg/plain, vg/mirror (RAID 1) and vg/cached; with the programs lvs and lvchange.
 
