@@ -36,7 +36,7 @@ from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import FakeBlockDevice, FakeQueue
 from iotrial.hosts.fake.parts.paths import FOLDER, Multipath
 from iotrial.hosts.fake.parts.stacks import ARRAY as MD_FOLDER
-from iotrial.hosts.fake.parts.stacks import Lvm, Md
+from iotrial.hosts.fake.parts.stacks import Crypt, Lvm, Md
 from iotrial.hosts.places import journal_folder
 from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
@@ -110,6 +110,10 @@ def part(host: FakeHost, kind: type[P]) -> P:
 
 def volume(**columns: str) -> Callable[[FakeHost], None]:
     return lambda host: part(host, Lvm).volumes[VOLUME].update(columns)
+
+
+def flagged(*names: str) -> Callable[[FakeHost], None]:
+    return lambda host: part(host, Crypt).flags.update(fakecrypt=set(names))
 
 
 FAMILIES = {
@@ -191,10 +195,12 @@ FAMILIES = {
         ),
     ),
     "crypt": Family(
-        (as_booted,),
+        (as_booted, flagged("no_read_workqueue"), flagged()),
         (
             {"fakecrypt crypt.same_cpu_crypt": "0", "fakecrypt crypt.no_read_workqueue": "1"},
-            {"fakecrypt crypt.no_write_workqueue": "1"},
+            {"fakecrypt crypt.no_write_workqueue": "1", "fakecrypt crypt.no_read_workqueue": "0"},
+            {"fakecrypt crypt.submit_from_crypt_cpus": "1", "fakecrypt crypt.same_cpu_crypt": "1"},
+            {"fakecrypt crypt.submit_from_crypt_cpus": "0", f"{VOLUME} lvm.read_ahead": "256"},
         ),
     ),
 }

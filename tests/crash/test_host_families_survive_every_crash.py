@@ -24,10 +24,11 @@ from iotrial.hosts.places import journal_folder
 from iotrial.model.study import DecisionRule, Design, Study
 from iotrial.model.tunable import Setting
 from iotrial.tunables import CATALOGUE, Catalogue, tunable
+from iotrial.tunables.cgroup import of_neighbour
 
 STUDY = Study("?", "crash", (), (), (), Design(), DecisionRule(()))
 _FEW = 3
-DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0"}
+DEVICES = {"host": "", "cpu": "cpu1", "cgroup": "240:0", "disk": "fake0"}
 
 Writes = tuple[tuple[str, str], ...]
 Treatment = dict[str, str]
@@ -44,6 +45,8 @@ class Family:
     treatments: tuple[Treatment, ...]
 
 
+QOS = "cgroup.v2.cost.qos"
+NUMBERS = "rpct=95.00 rlat=5000 wpct=95.00 wlat=5000 min=50.00 max=150.00"
 FAMILIES = {
     "cpu": Family(
         (
@@ -98,6 +101,14 @@ FAMILIES = {
             {"cgroup.v2.latency": "75", "cgroup.v2.write_bps": "max"},
         ),
     ),
+    "cgroups of two loads": Family(
+        ((), (("/sys/fs/cgroup/io.cost.qos", "240:0 enable=1 ctrl=auto"),)),
+        (
+            {"cgroup.v2.weight": "500", "cgroup.v2.beside.weight": "10", QOS: "auto"},
+            {"cgroup.v2.beside.read_iops": "200", QOS: NUMBERS},
+            {"cgroup.v2.bfq_weight": "5", "cgroup.v2.beside.latency": "75", QOS: "off"},
+        ),
+    ),
 }
 TREATED = {
     name for family in FAMILIES.values() for treatment in family.treatments for name in treatment
@@ -121,7 +132,8 @@ def live(host: FakeHost, treatments: Sequence[Treatment]) -> None:
     """One life, to its end unless the host says otherwise."""
     bench = opened(host)
     names = [name for treatment in treatments for name in treatment]
-    tuning.own(host, bench.journal, names)
+    beside = any(of_neighbour(name) for name in names)
+    tuning.own(host, bench.journal, names, neighbour=beside)
     bench.own_groups(groups_of(names))
     hold_each_and_pay(
         bench,
@@ -161,7 +173,8 @@ def test_every_treatment_changes_something(family: str) -> None:
     for treatment in FAMILIES[family].treatments:
         host = FakeHost()
         before = host.settings()
-        tuning.own(host, open_journal(host, "/tmp", {"boot_id": "", "token": "t"}), treatment)
+        books = open_journal(host, "/tmp", {"boot_id": "", "token": "t"})
+        tuning.own(host, books, treatment, neighbour=True)
         for name, value in treatment.items():
             try:
                 tuning.apply(host, [Setting(device_of(name), name, value)])
