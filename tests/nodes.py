@@ -23,6 +23,7 @@ from iotrial.hosts.ssh import SSHHost
 from iotrial.model.host import Host
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
+from iotrial_vmlab import qemu
 from iotrial_vmlab.image import find
 from iotrial_vmlab.lab import places
 
@@ -109,6 +110,36 @@ class Node:
         """Those of these files that exist."""
         script = 'for each; do [ ! -e "$each" ] || echo "$each"; done'
         return self.do("sh", "-c", script, "sh", *paths).split()
+
+
+class Several:
+    """A lab that is up."""
+
+    def __init__(self, lab: VirtualLab, name: str) -> None:
+        self.lab = lab
+        self.name = name
+
+    def do(self, number: int, script: str) -> str:
+        """A script on a node, which must succeed; what it says."""
+        words = ("vmlab", "exec", f"{self.name}-{number}", "sh", "-ec", script)
+        done: subprocess.CompletedProcess[str] = self.lab.said(*words)
+        assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+
+@contextmanager
+def up(lab: VirtualLab, kind: str, nodes: int) -> Iterator[Several]:
+    """A lab of this kind, and afterwards nothing of it."""
+    name = f"{kind}{nodes}"
+    folder = Path(lab.environment["IOTRIAL_CACHE"]) / "vmlab/labs" / name
+    try:
+        document = lab.vmlab("up", kind, "--name", name, "--nodes", str(nodes))
+        assert len(document["nodes"]) == nodes
+        yield Several(lab, name)
+    finally:
+        lab.vmlab("down", name)
+    assert qemu.processes(folder) == {}
+    assert not folder.exists()
 
 
 def hold(host: Host, name: str, device: str, value: str) -> None:

@@ -21,7 +21,7 @@ def test_every_pretended_file_has_a_value_inside_its_domain(
     row: Tunable,
 ) -> None:
     host = FakeHost()
-    names = ("fake1",) if row.scope == "disk" else ("nvme0", "nvme1")
+    names = ("fake1",) if row.scope in ("disk", "device") else ("nvme0", "nvme1")
     found = []
     for name in names:
         try:

@@ -846,6 +846,32 @@ def test_paths_that_run_are_no_doubt() -> None:
     assert paths("running", "running") is None
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "says", "invalid"),
+    [
+        ("live", "", "went down during the load (it is not there any more)", True),
+        ("", "live", "came back during the load", True),
+        ("connecting", "", "is down (it is not there any more): it does not stand by", False),
+    ],
+)
+def test_a_path_that_is_removed_or_comes_spoils_the_trial(
+    before: str, after: str, says: str, *, invalid: bool
+) -> None:
+    """Native paths of NVMe: hidden disks without a number, which go with their controller."""
+    scene = dataclasses.replace(
+        MAP, device="nvme0n1", ways=(("nvme0c0n1", "nvme0", ""), ("nvme0c1n1", "nvme1", ""))
+    )
+    sides = [
+        {"/sys/block/nvme0c0n1/device/state": "live"}
+        | ({"/sys/block/nvme0c1n1/device/state": state} if state else {})
+        for state in (before, after)
+    ]
+    doubt = found(case(*sides, scene)).get("lost-path")
+    assert doubt is not None
+    assert doubt.invalid is invalid
+    assert doubt.what == f"path nvme0c1n1 of nvme0n1 {says}"
+
+
 # A cap.
 
 

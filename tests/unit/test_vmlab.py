@@ -179,7 +179,7 @@ def test_a_number_of_nodes_that_cannot_be_is_refused(tmp_path: Path, nodes: int)
         lab(tmp_path, nodes=nodes)
 
 
-@pytest.mark.parametrize("name", ["cluster", "san", "nas"])
+@pytest.mark.parametrize("name", ["cluster", "san", "nas", "fabrics"])
 def test_a_lab_of_several_nodes_is_not_made_of_one(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"a lab {name} has from 2 to 8"):
         planned(LabRequest(name, "x", 1), kind_of(name), folder=tmp_path, image=tmp_path)

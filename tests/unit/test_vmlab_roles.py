@@ -13,7 +13,7 @@ from iotrial.errors import UsageError
 from iotrial_vmlab import power
 from iotrial_vmlab.image import LabImage
 from iotrial_vmlab.lab import SCRIPT, UNIT, WANTED, Lab, LabRequest, planned, role
-from iotrial_vmlab.labs import cluster, kind_of, kinds, san
+from iotrial_vmlab.labs import cluster, fabrics, kind_of, kinds, san
 from iotrial_vmlab.power import SSHKeys, seed_files
 from iotrial_vmlab.qemu import command
 
@@ -67,7 +67,7 @@ def test_the_clock_of_a_node_is_watched_and_its_timer_trusted(tmp_path: Path) ->
 
 
 def test_a_disk_of_one_node_is_shown_to_no_other(tmp_path: Path) -> None:
-    for kind in ("san", "nas"):
+    for kind in ("san", "nas", "fabrics"):
         there = lab(tmp_path, kind)
         (drive,) = drives(there, 1).values()
         assert str(there.place(there.nodes[0])) in drive
@@ -128,6 +128,23 @@ def test_target_and_initiator_are_told_the_same_name_and_portals(tmp_path: Path)
     names = {told(there, number)["etc/iscsi/initiatorname.iscsi"] for number in (2, 3)}
     assert len(names) == 2
     assert "etc/multipath.conf" not in told(there, 1)
+
+
+def test_target_and_hosts_of_fabrics_are_told_the_same_name_and_ports(tmp_path: Path) -> None:
+    there = lab(tmp_path, "fabrics", 3)
+    target, *hosts = (told(there, number)[f"{SCRIPT}.conf"] for number in (1, 2, 3))
+    assert f"NQN={fabrics.name_of(there)}\n" in target
+    assert "ADDRESSES='10.77.0.1 10.77.1.1'" in target
+    assert all(line in target for each in hosts for line in each.splitlines())
+    (serial,) = drives(there, 1)
+    assert f"SERIAL={serial}\n" in target
+    ids = {told(there, number)["etc/nvme/hostid"].strip() for number in (2, 3)}
+    assert len(ids) == 2, "one that both said would be one host"
+    for number in (2, 3):
+        files = told(there, number)
+        assert files["etc/nvme/hostnqn"].strip().endswith(files["etc/nvme/hostid"].strip())
+    assert fabrics.uuid_of(there, there.nodes[0]) not in ids
+    assert "etc/nvme/hostid" not in told(there, 1)
 
 
 def test_a_role_is_begun_at_boot_and_a_node_without_one_begins_nothing(tmp_path: Path) -> None:

@@ -5,47 +5,11 @@ Each is brought up once, looked at, one thing is done on it that is what it is f
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-
 import pytest
 
-from iotrial_vmlab import qemu
-from nodes import VirtualLab
+from nodes import VirtualLab, up
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
-
-
-class Several:
-    """A lab that is up."""
-
-    def __init__(self, lab: VirtualLab, name: str) -> None:
-        self.lab = lab
-        self.name = name
-
-    def do(self, number: int, script: str) -> str:
-        """A script on a node, which must succeed; what it says."""
-        words = ("vmlab", "exec", f"{self.name}-{number}", "sh", "-ec", script)
-        done: subprocess.CompletedProcess[str] = self.lab.said(*words)
-        assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-
-@contextmanager
-def up(lab: VirtualLab, kind: str, nodes: int) -> Iterator[Several]:
-    """A lab of this kind, and afterwards nothing of it."""
-    name = f"{kind}{nodes}"
-    folder = Path(lab.environment["IOTRIAL_CACHE"]) / "vmlab/labs" / name
-    try:
-        document = lab.vmlab("up", kind, "--name", name, "--nodes", str(nodes))
-        assert len(document["nodes"]) == nodes
-        yield Several(lab, name)
-    finally:
-        lab.vmlab("down", name)
-    assert qemu.processes(folder) == {}
-    assert not folder.exists()
 
 
 @pytest.mark.parametrize("nodes", [2, 3])
@@ -91,3 +55,19 @@ def test_a_client_mounts_what_the_server_exports(virtual_lab: VirtualLab) -> Non
         virtual_lab.vmlab("cut", f"{lab.name}-1")
         virtual_lab.vmlab("up", "nas", "--name", lab.name)
         assert lab.do(2, f"{mount}; cat /mnt/file; umount /mnt") == "by 4.2\n"
+
+
+def test_a_host_has_two_paths_to_one_namespace_and_loses_one_with_its_link(
+    virtual_lab: VirtualLab,
+) -> None:
+    with up(virtual_lab, "fabrics", 2) as lab:
+        assert lab.do(2, "ls -d /sys/block/nvme*c*n1").count("\n") == 2
+        disk = "$(ls -d /dev/nvme*n1)"
+        read = f"dd if={disk} of=/dev/null bs=64k count=16 iflag=direct status=none"
+        lab.do(2, read)
+        virtual_lab.vmlab("link", f"{lab.name}-1", "down", "--of", "lab2")
+        lab.do(2, "until grep -qsx connecting /sys/class/nvme/nvme*/state; do sleep 1; done")
+        lab.do(2, read)
+        virtual_lab.vmlab("link", f"{lab.name}-1", "up", "--of", "lab2")
+        both = "[ $(grep -lsx live /sys/class/nvme/nvme*/state | wc -l) -eq 2 ]"
+        lab.do(2, f"until {both}; do sleep 1; done; {read}")

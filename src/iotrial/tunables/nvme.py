@@ -1,5 +1,14 @@
 """Family ``nvme``: NVMe controllers, their namespaces and the paths to them.
 
+How many I/O queues a controller over a fabric has, and how long they are, is agreed when it is
+connected (``nvme connect --nr-io-queues=N --queue-size=N``).  Such connections are compared as
+targets, each made for the study and removed after it::
+
+    [targets.two]
+    device = "/dev/disk/by-id/nvme-uuid.UUID"
+    create = [["nvme", "connect", "-t", "tcp", "-a", "ADDRESS", "-n", "NQN", "--nr-io-queues=2"]]
+    remove = [["nvme", "disconnect", "-n", "NQN"]]
+
 Controllers: ``/sys/class/nvme/nvmeN/``; the timeout of a request lies in the queue of any block
 device, and the path policy where the kernel's own NVMe multipath has joined several controllers.
 
@@ -85,7 +94,7 @@ TUNABLES: tuple[Tunable, ...] = (
         "/sys/block/{device}/device/iopolicy",
         "which path the kernel's own NVMe multipath takes: numa, round-robin, queue-depth",
         layer="nvme",
-        scope="disk",
+        scope="device",
         rank=40,
         lasts="until the subsystem goes or the machine reboots",
         domain=lambda _raw: Domain(choices=("numa", "round-robin", "queue-depth")),

@@ -597,10 +597,16 @@ def lost_path(case: LoadEvidence) -> Iterator[Doubt]:
     """A path of several is down: offline, transport-offline, not live, or failed by multipath.
 
     A path that stands by (ALUA, ANA) is up, and takes over when it is needed; one that is down does
-    not, and the others carry its load.  A path that was lost or came back during the load makes the
-    trial INVALID: two different machines were measured.
+    not, and the others carry its load.  A path that was lost, came back, or was removed during the
+    load makes the trial INVALID: two different machines were measured.
     """
     before, after = (_down(case.scene, each) for each in (case.before, case.after))
+    for path, _, _ in case.scene.ways:
+        there = [_known(path, each) for each in (case.before, case.after)]
+        if there == [True, False]:
+            after[path] = "it is not there any more"
+        elif there == [False, True]:
+            before[path] = "it was not there"
     for path in dict.fromkeys((*before, *after)):
         of = f"path {path} of {case.scene.device}"
         if path in before and path in after:
@@ -609,6 +615,12 @@ def lost_path(case: LoadEvidence) -> Iterator[Doubt]:
             yield lost_path.doubt(f"{of} went down during the load ({after[path]})", invalid=True)
         else:
             yield lost_path.doubt(f"{of} came back during the load", invalid=True)
+
+
+def _known(path: str, seen: Snapshot) -> bool:
+    """Whether there was such a path: one that is given up for good (ctrl_loss_tmo, dev_loss_tmo
+    of a port) leaves /sys.  A hidden path of NVMe has no number, a virtio disk no state."""
+    return bool(seen.text(_state(path)) or seen.text(_number(path)))
 
 
 def _down(scene: CheckContext, seen: Snapshot) -> dict[str, str]:
