@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from iotrial.errors import SettingRefused
-from iotrial.execute.settings.tuning import apply
+from iotrial.execute.settings.tuning import apply, observe
 from iotrial.model.tunable import Setting
+from iotrial.store import open_results
+from iotrial.tunables import tunable
 from nodes import Node, hold
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(900)]
@@ -193,3 +197,74 @@ def test_interrupts_that_the_kernel_spreads_itself_are_refused(node: Node) -> No
         except SettingRefused as caught:
             refused.append((irq, "managed by the kernel" in caught.message))
     assert refused == [(irq, True) for irq in irqs[1:]]
+
+
+# iocost: as fast as the model says, whatever the disk could do, so that shares are known.
+STEADY = "rpct=0.00 rlat=0 wpct=0.00 wlat=0 min=100.00 max=100.00"
+SLOW = "rbps=4194304 rseqiops=400 rrandiops=400 wbps=4194304 wseqiops=400 wrandiops=400"
+BOTH = """
+[hosts]
+node = {{ ssh = "{way}" }}
+[targets.disk]
+device = "{serial}"
+host = "node"
+[workloads.database]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", iodepth = 16, runtime = "10s" }}
+beside = "backup"
+[workloads.backup]
+tool = "fio"
+options = {{ rw = "randread", bs = "4k", iodepth = 16, runtime = "10s" }}
+[factors.share.levels]
+even = {{ {cost} }}
+database = {{ {cost}, "cgroup.v2.weight" = 1000 }}
+backup = {{ {cost}, "cgroup.v2.beside.weight" = 1000 }}
+[design]
+kind = "full"
+blocks = 2
+settle = "0s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cgroup.v2.cost.model", SLOW),
+        ("cgroup.v2.cost.qos", "auto"),
+        ("cgroup.v2.cost.qos", STEADY),
+    ],
+)
+def test_iocost_of_a_disk_is_held_and_given_back(node: Node, name: str, value: str) -> None:
+    number = node.do("cat", f"/sys/block/{node.disk('a')}/dev").strip()
+    hold(node.host, name, number, value)
+
+
+def test_two_loads_share_a_disk_as_their_weights_say(node: Node, tmp_path: Path) -> None:
+    serial = node.do("cat", f"/sys/block/{node.disk('virtio')}/serial").strip()
+    cost = f'"cgroup.v2.cost.model" = "{SLOW}", "cgroup.v2.cost.qos" = "{STEADY}"'
+    text = BOTH.format(way=node.way, serial=serial, cost=cost)
+    (tmp_path / "study.toml").write_text(text)
+    done = subprocess.run(
+        node.lab.command("run", "study.toml", "--out", "results"),
+        cwd=tmp_path,
+        env={**node.lab.environment, "IOTRIAL_STATE": str(tmp_path / "state")},
+        capture_output=True,
+        text=True,
+        timeout=800,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shares: dict[str, list[float]] = {}
+    for record in open_results(tmp_path / "results").valid:
+        own, other = record.value("read.iops"), record.value("read.iops[backup]")
+        assert own
+        assert other
+        shares.setdefault(dict(record.trial.treatment)["share"], []).append(own / (own + other))
+    assert shares.keys() == {"even", "database", "backup"}
+    assert all(0.35 < each < 0.65 for each in shares["even"]), shares
+    assert min(shares["database"]) > 0.75, shares
+    assert max(shares["backup"]) < 0.25, shares
+    assert node.there(["/sys/fs/cgroup/iotrial", "/sys/fs/cgroup/iotrial-beside"]) == []
+    number = node.do("cat", f"/sys/block/{node.disk('virtio')}/dev").strip()
+    assert observe(node.host, tunable("cgroup.v2.cost.qos"), number) == "off"
+    assert observe(node.host, tunable("cgroup.v2.cost.model"), number) == "auto"
