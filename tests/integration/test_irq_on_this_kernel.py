@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from iotrial.errors import SettingRefused
 from iotrial.execute.settings.tuning import apply, observe, put_back, snapshot
 from iotrial.hosts.fake.parts.kernel import take_list
 from iotrial.hosts.local import LocalHost
 from iotrial.look.offer import Domains
+from iotrial.look.refusals import obstacle
+from iotrial.look.topology import topology
+from iotrial.model.target import PreparedTarget, Target
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
-from iotrial.tunables.irq import listed
+from iotrial.tunables.irq import RULES, listed, spread
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
@@ -98,3 +103,37 @@ def test_every_affinity_here_is_spelt_as_we_spell_it() -> None:
 
 def test_an_interrupt_that_is_not_there_has_no_affinity() -> None:
     assert observe(LocalHost(), AFFINITY, "99999") is None
+
+
+def test_every_rule_gives_each_interrupt_of_a_disk_here_a_cpu_that_is_online() -> None:
+    """Nothing is written."""
+    host, found = LocalHost(), 0
+    for disk in host.list("/sys/block"):
+        aim = PreparedTarget(Target(disk, "device", f"/dev/{disk}"), f"/dev/{disk}", disk, None)
+        below = topology(host, aim)
+        cpus, irqs = below.names("cpu"), below.names("irq")
+        assert len(cpus) == len(os.sched_getaffinity(0)) or len(cpus) == os.cpu_count()
+        for rule in RULES if irqs else ():
+            if rule == "remote" and not any("numa" in dict(n.about) for n in below.nodes):
+                with pytest.raises(SettingRefused):
+                    spread(rule, irqs, below)
+                continue
+            given = spread(rule, irqs, below)
+            assert set(given) == set(irqs)
+            assert {f"cpu{cpu}" for cpu in given.values()} <= set(cpus)
+            found += 1
+    if not found:
+        pytest.skip("no disk here has an interrupt of its own")
+
+
+def test_files_of_interrupts_that_cannot_move_say_so_since_6_12() -> None:
+    """Those that can be moved take what they have; the others have no permission to write."""
+    modes = {number: (IRQS / number / "smp_affinity_list").stat().st_mode for number in numbers()}
+    release = tuple(int(word) for word in re.findall("[0-9]+", os.uname().release)[:2])
+    if release < (6, 12):
+        pytest.skip("before 6.12 every file may be written")
+    for number, mode in modes.items():
+        said = obstacle(AFFINITY, number, {f"{IRQS}/{number}/smp_affinity_list": mode & 0o777})
+        assert bool(said) is not bool(mode & 0o222)
+        assert not said or "managed by the kernel" in said
+    assert any(mode & 0o222 for mode in modes.values())

@@ -74,6 +74,8 @@ def changed(knob: Tunable) -> str:
     """How it is changed."""
     if knob.reload:
         return ""
+    if knob.place:
+        return f"as {knob.sets}, by the rule"
     try:
         acts = knob.how("{device}", "{value}") if knob.how else _plain(knob)
     except (ValueError, LookupError, UsageError):
