@@ -748,6 +748,7 @@ LOGGED = next(each for each in readings(DIRECT) if "iotrial-kernel-log" in each.
 LOG = LOGGED.probe.place
 OLD = "[  100.000000] I/O error, dev sda, sector 1 op 0x0:(READ) flags 0x0"
 NVME = CheckContext("nvme0n1", disks=("nvme0n1",), direct=True)
+FABRIC = CheckContext("nvme0n1", disks=("nvme0c0n1", "nvme0c1n1"), direct=True)
 MAP = CheckContext(
     "dm-3", disks=("sdb", "sdc"), direct=True, ways=(("sdb", "host1", "0"), ("sdc", "host2", "0"))
 )
@@ -771,6 +772,11 @@ def logged(*lines: str, scene: CheckContext = DIRECT, known: str = OLD) -> Doubt
         ("[  200.1] nvme nvme0: resetting controller", NVME),
         ("[  200.1] device-mapper: multipath: 253:3: Failing path 8:32.", MAP),
         ("[  200.1] sd 3:0:0:1: [sdc] Synchronize Cache failed: hard resetting link", MAP),
+        ("[  200.1] nvme nvme1: queue 1: timeout request 0x5 type 4", FABRIC),
+        ("[  200.1] nvme nvme1: failed nvme_keep_alive_end_io error=10", FABRIC),
+        ("[  200.1] nvme nvme1: starting error recovery", FABRIC),
+        ("[  200.1] nvme nvme1: Reconnecting in 2 seconds...", FABRIC),
+        ("[  200.1] nvme nvme1: Failed reconnect attempt 1", FABRIC),
     ],
 )
 def test_an_error_that_names_the_device_makes_the_trial_invalid(
@@ -787,6 +793,10 @@ def test_old_errors_and_those_of_others_spoil_nothing() -> None:
     assert logged("[  200.1] I/O error, dev sda, sector 7 op 0x0:(READ)", known="") is not None
     assert logged("[  200.1] I/O error, dev sdb, sector 7 op 0x0:(READ)") is None
     assert logged("[  200.1] nvme nvme1: resetting controller", scene=NVME) is None
+    assert logged("[  200.1] nvme nvme2: starting error recovery", scene=FABRIC) is None
+    assert (
+        logged("[  200.1] nvme nvme1: Successfully reconnected (1 attempt)", scene=FABRIC) is None
+    )
     assert logged("[  200.1] sda: detected capacity change from 0 to 2048") is None
     unreadable = found(case({}, {LOG: "[  200.1] I/O error, dev sda, sector 2"}))
     assert "kernel-errors" not in unreadable, "nobody knows what was there before"

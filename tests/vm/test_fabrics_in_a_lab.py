@@ -192,6 +192,8 @@ def wounded(host: Host, folder: Path, network: str, path: str) -> TrialRecord:
 
 
 def lost(record: TrialRecord) -> list[Any]:
+    """What the checks say of the path; the kernel's log tells of it too."""
+    assert "kernel-errors" in {doubt.check for doubt in record.doubts}
     return [doubt for doubt in record.doubts if doubt.check == "lost-path"]
 
 

@@ -475,6 +475,7 @@ printf '%s\\n' "$said" | grep -iE "$1" | tail -n 200
 """
 _COARSE = (
     "error|tim(ed|ing) ?out|timeout|reset|fail|offline|down|lost|read-only|corrupt|respond|emask"
+    "|reconnect"
 )
 """What is sent at all: a busy kernel's log may be a megabyte, twice a trial and host."""
 _LOG = Probe(argv=("sh", "-c", _KERNEL, "iotrial-kernel-log", _COARSE))
@@ -489,10 +490,12 @@ _FAILURE = re.compile(
     r"|Failing path|rejecting I/O|[Oo]fflined|Disk failure|link is down|Emask"
     r"|[Ll]ost (async )?page write|Remounting filesystem read-only"
     r"|(EXT\d-fs|BTRFS|XFS|F2FS-fs|JBD2)\b.*\b([Ee]rror|[Cc]orruption|[Ss]hut(ting)? ?[Dd]own)"
+    r"|keep_alive_end_io error|starting error recovery|Reconnecting in|Failed reconnect"
     r"|server .* not responding"
 )
 _WORD = re.compile(r"[\w!:.-]+")
-_CONTROLLER = re.compile(r"nvme\d+(?=n\d|c\d)")
+_CONTROLLER = re.compile(r"nvme(?:\d+c)?(\d+)n\d+")
+"""Its number: of a path, nvme0c1n1, it is the second (nvme_mpath_set_disk_name())."""
 
 
 def _failures(text: str) -> str:
@@ -543,7 +546,7 @@ def kernel_errors(case: LoadEvidence) -> Iterator[Doubt]:
         return
     names = _names(case.scene)
     numbers = {text for name in names if (text := case.after.text(_number(name)))}
-    known = {*names, *numbers, *(m[0] for name in names if (m := _CONTROLLER.match(name)))}
+    known = {*names, *numbers, *(f"nvme{m[1]}" for n in names if (m := _CONTROLLER.match(n)))}
     ours, servers = [], []
     for line in new:
         words = {word.strip(".:-") for word in _WORD.findall(line)}
