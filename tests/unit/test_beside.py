@@ -21,6 +21,7 @@ from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
 from iotrial.rows import line_out, record_in
+from iotrial.stats.responses import measured_in
 from iotrial.store import open_results
 from iotrial.tools.results import of_neighbour
 from iotrial.trial_files import read_trial
@@ -67,6 +68,17 @@ def test_a_neighbour_has_no_trials_and_its_numbers_are_those_of_the_other() -> N
     assert len(made.treatments("db")) == 4
     named = study(design='blocks = 2\n[decide]\nprimary = ["read.clat.p99", "read.bw[backup]"]')
     assert ("db", "read.bw[backup]") in named.decide.primary
+
+
+def test_its_numbers_are_compared_only_where_it_runs() -> None:
+    varied, always = study(), study(db='beside = "backup"', factor="")
+    cells = varied.treatments("db")
+    beside = tuple(cell for cell in cells if ("neighbour", "backup") in cell)
+    assert len(beside) == 2
+    assert measured_in(varied, "db", "read.bw[backup]", cells) == beside
+    assert measured_in(varied, "db", "read.bw", cells) == tuple(cells)
+    cells = always.treatments("db")
+    assert measured_in(always, "db", "read.bw[backup]", cells) == tuple(cells)
 
 
 def test_it_is_a_level_of_a_factor_or_always_there() -> None:

@@ -74,6 +74,7 @@ from iotrial.stats.responses import (
     Responses,
     asked,
     look_of,
+    measured_in,
     nothing_varied,
     planned_cells,
     responses_of,
@@ -260,8 +261,10 @@ def planned(results: Results) -> dict[tuple[str, str], tuple[CellContrast, ...]]
     """The primary comparisons of the study's plan, by workload and metric: the family."""
     study, base = results.study, compared.baselines(results)
     plan = planned_cells(results)
-    own = {load: comparisons(study, cells, base) for load, cells in plan.items()}
-    return {(load, metric): own[load] for load, metric in asked(study)}
+    return {
+        (load, metric): comparisons(study, measured_in(study, load, metric, plan[load]), base)
+        for load, metric in asked(study)
+    }
 
 
 def questions(results: Results) -> tuple[ComparisonQuestion, ...]:

@@ -32,9 +32,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, stdtr
 
+from iotrial.model.measurement import sectioned
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, Trial, TrialRecord
+from iotrial.model.workload import BESIDE
 from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices, fit, rounding
 from iotrial.stats.critical import ONCE, Look
 from iotrial.units import format_change, format_noise, format_value
@@ -152,6 +154,25 @@ def planned_cells(results: Results) -> dict[str, tuple[Treatment, ...]]:
         cells[trial.workload].add(trial.treatment)
     study = results.study
     return {workload: in_order(study, cells[workload]) for workload in study.decide.leading}
+
+
+def measured_in(
+    study: Study, workload: str, metric: str, cells: Sequence[Treatment]
+) -> tuple[Treatment, ...]:
+    """The treatments in which a metric can be had: that of a load beside another one only where
+    that load runs."""
+    _, section = sectioned(metric)
+    if not any(each.neighbour and each.name == section for each in study.workloads):
+        return tuple(cells)
+    always = study.workload(workload).beside == section
+    runs = {
+        (factor.name, level.label): str(level.option) == section
+        for factor in study.factors
+        if factor.subject == BESIDE
+        for level in factor.levels
+    }
+    varied = {cell: [runs[part] for part in cell if part in runs] for cell in cells}
+    return tuple(cell for cell, own in varied.items() if (any(own) if own else always))
 
 
 def look_of(study: Study, data: Responses) -> Look:
