@@ -319,7 +319,7 @@ def command(
         raise StudyError(
             "\n  ".join(["this kernel does not accept part of the study:", *seen.refused]),
             file=str(study),
-            advice="Remove these levels, or name the cells under [[exclude]].",
+            advice="Correct or remove these levels, or name the cells under [[exclude]].",
         )
     return 0
 

@@ -102,7 +102,7 @@ def refused_by(problems: list[str]) -> StudyError:
     """What is raised for all that this kernel refuses."""
     return StudyError(
         "\n  ".join(["this kernel does not accept part of the study:", *problems]),
-        advice="Remove these levels, or name the cells under [[exclude]].",
+        advice="Correct or remove these levels, or name the cells under [[exclude]].",
     )
 
 

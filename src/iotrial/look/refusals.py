@@ -232,6 +232,11 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
     catalogue = catalogue_of(study)
     domains = Domains(host, catalogue)
     wanted = list(wants(study, topologies))
+    own = [each for each in wanted if each.name.startswith(("command.", "file."))]
+    if study.pretended and own:
+        for name in dict.fromkeys(each.factor.name for each in own):
+            yield f"factor {name}: the simulated host does not execute the commands of [knobs]"
+        return
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
     files = [control_file(catalogue.tunable(each.name), d) for each in wanted for d in each.devices]
     known = modes(host, files)

@@ -10,6 +10,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 
 from iotrial.errors import UsageError
 from iotrial.model.step import Change, Pick, Probe
@@ -40,7 +41,9 @@ class Domain:
             became = dict(self.aliases).get(value)
             if became:
                 return f"the name of {value!r} on this host is {became!r}"
-            return f"{value!r} is not one of {', '.join(self.choices)}"
+            near = get_close_matches(value, self.choices, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            return f"{value!r} is not one of {', '.join(self.choices)}{hint}"
         return self._out_of_bounds(value)
 
     def _out_of_bounds(self, value: str) -> str:
