@@ -52,6 +52,19 @@ def test_one_comparison_is_scipys_paired_t_test() -> None:
     assert finding.high == pytest.approx(math.exp(oracle.high))
 
 
+def test_where_no_trial_is_valid_the_first_cause_is_the_answer() -> None:
+    whole = scripted(*[1000.0] * 8)
+    failed = tuple(
+        dataclasses.replace(each, state="failed", error="fio: not found.", measurements=())
+        for each in whole.records
+    )
+    told = judge(dataclasses.replace(whole, records=failed)).recommendation
+    first = failed[0].trial.number
+    assert told == (
+        f"No claim possible: none of {len(failed)} trials is valid. Trial {first}: fio: not found."
+    )
+
+
 def test_findings_come_in_the_studys_order() -> None:
     of = results(SCHEDULER, ["zeta", "alpha"], 3, noisy(0.05, 1))
     keys = [(f.workload, f.level) for f in judge(of).findings]

@@ -162,7 +162,7 @@ def test_a_baseline_that_lost_all_its_trials_ends_every_claim() -> None:
 def test_no_valid_trial_at_all_is_no_crash() -> None:
     comparison = judge(results(SCHEDULER, ["read"], 3, lambda _: None))
     assert comparison.findings == ()
-    assert comparison.recommendation.startswith("No claim possible for scheduler")
+    assert comparison.recommendation.startswith("No claim possible: none of 12 trials is valid")
     empty = dataclasses.replace(results({}, ["read"], 3, lambda _: None), records=())
     assert judge(empty).recommendation.startswith("No factor was varied")
 

@@ -143,7 +143,8 @@ def check_extendable(results: Results) -> None:
     elif not study.factors:
         why, again = "it varies no factor", "Add a factor: [factors]."
     elif _decided(results):
-        why, again = "all its comparisons are decided", "`iotrial compare` has its verdicts."
+        why = "all its comparisons are decided"
+        again = f"`iotrial compare {results.folder}` has its verdicts."
     else:
         return
     raise UsageError(f"{results.folder} cannot be extended: {why}", advice=again)

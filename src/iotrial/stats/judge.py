@@ -27,6 +27,7 @@ from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
+from iotrial.model.trial import TrialRecord
 from iotrial.stats import drain
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import (
@@ -176,6 +177,8 @@ def _judged(results: Results) -> Comparison:
         _missing(results, findings),
     )
     words = recommend(case) if study.factors else nothing_varied(results)
+    if results.records and not results.valid:
+        words = _none_valid(results.records)
     words = " ".join(filter(None, (words, _taken_back(results, findings))))
     terms = tuple(_terms(study, question, got) for question, got in primary)
     how = method(results, terms, sum(map(len, planned(results).values())))
@@ -255,6 +258,15 @@ def _least_precise(
             name = study.decide.named(question.workload, question.responses.metric)
             told[name] = max(least, told.get(name, least))
     return tuple(told.items())
+
+
+def _none_valid(records: Sequence[TrialRecord]) -> str:
+    """What there is to say where every trial failed or was spoilt: the first cause."""
+    first = records[0]
+    spoilt = (doubt.what for doubt in first.doubts if doubt.invalid)
+    why = first.error or next(spoilt, "") or f"it is {first.state}"
+    executed = "the only trial is not" if len(records) == 1 else f"none of {len(records)} trials is"
+    return f"No claim possible: {executed} valid. Trial {first.trial.number}: {why.rstrip('.')}."
 
 
 def planned(results: Results) -> dict[tuple[str, str], tuple[CellContrast, ...]]:
