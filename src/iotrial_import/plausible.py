@@ -172,14 +172,17 @@ def _flight(values: Values, *, in_turn: bool) -> float:
 
 
 def _allowed(run: ImportedRun, in_flight: float) -> float:
-    """jobs x depth x hosts, as far as the run says; by the job files where it does not."""
+    """sections side by side x jobs x depth x hosts, as far as the run says; by the job files where
+    it does not."""
     told = {
         what: next((_count(run.properties[n]) for n in names if n in run.properties), 0.0)
         for what, names in _FLIGHT.items()
     }
     hosts = told["hosts"] or 1.0
     if told["depth"]:
-        return told["depth"] * (told["jobs"] or 1.0) * hosts * run.parts
+        named = {m.job.rpartition("/")[2] for m in run.recording.measurements if "#" in m.job}
+        jobs = (told["jobs"] or 1.0) * max(1, len(named))
+        return told["depth"] * jobs * hosts * run.parts
     return in_flight * hosts * run.parts
 
 

@@ -196,6 +196,13 @@ def test_what_a_tool_measures_at_different_times_is_no_doubt(
     assert not {"rates", "in-flight"} & {doubt["check"] for doubt in answer["doubts"]}
 
 
+def test_sections_side_by_side_have_a_depth_each(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answer = said(capsys, "import", str(RECORDED / "fio/stonewall/fio.json"), "--out", "r")
+    assert "in-flight" not in {doubt["check"] for doubt in answer["doubts"]}
+
+
 def test_one_run_each_gives_ratios_and_no_claim(
     here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
