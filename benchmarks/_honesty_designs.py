@@ -28,10 +28,13 @@ from iotrial.stats import unequal
 from iotrial.stats.blocks import BlockLayout, ContrastFit, Floats, fit, whole_plots
 from iotrial.stats.ceiling import as_good, load_points, loss
 from iotrial.stats.critical import ONCE, Look
+from iotrial.stats.effects import main_effects
 from iotrial.stats.judge import ComparisonQuestion, answer, questions
 from iotrial.stats.levels import PairwiseGains, race_knees, steps
 from iotrial.stats.race import Race, mean_interval, raced
 from iotrial.stats.race_findings import races_of, second_family
+from iotrial.stats.ranks import by_ranks
+from iotrial.stats.responses import Responses
 
 PERCENT, ALLOWED, SD = 0.02, 0.05, 0.05
 MARGIN = math.log1p(PERCENT)
@@ -131,6 +134,25 @@ def fixed(blocks: int, families: list[Family]) -> Simulation:
     def wrong(noise: str, studies: int, rng: np.random.Generator) -> dict[str, int]:
         values = drawn(noise, blocks, size, studies, rng)
         return {"": int(decided(families, values, ONCE)[1].sum())}
+
+    return wrong
+
+
+def ranked(blocks: int, size: int) -> Simulation:
+    """What ranks say beside the intervals of a study."""
+    factor = Factor("level", "option", tuple(Level(str(each)) for each in range(size)))
+    cells = tuple(((factor.name, level.label),) for level in factor.levels)
+    rule = DecisionRule(((LOAD, RATE),))
+    study = Study("", "", (), (), (factor,), Design(blocks=blocks), rule)
+    rows = main_effects(cells, (factor,), {factor.name: "0"})
+
+    def wrong(noise: str, studies: int, rng: np.random.Generator) -> dict[str, int]:
+        claims = 0
+        for logs in drawn(noise, blocks, size, studies, rng).reshape(-1, studies).T:
+            data = Responses(RATE, (), cells, layout(blocks, size), logs)
+            found = by_ranks(study, [(LOAD, data, rows)], len(rows))
+            claims += any(each.verdict != "cannot-tell" for each in found.values())
+        return {"": claims}
 
     return wrong
 
@@ -570,6 +592,7 @@ def one_best(by: float) -> tuple[float, ...]:
     return (0.0, *(-by * math.log1p(MARGIN_OF_SEARCH),) * 3)
 
 
+_RANKED = ((3, 8), (4, 12))
 DESIGNS: dict[str, Simulation] = {
     "race of 4": race(4),
     **{
@@ -577,6 +600,7 @@ DESIGNS: dict[str, Simulation] = {
         for size in (3, 4, 8)
         for blocks in (3, 5, 8, 12)
     },
+    **{f"by ranks, {size}, {blocks} blocks": ranked(blocks, size) for size, blocks in _RANKED},
     "3 × 2 factorial, 5 blocks": fixed(5, factorial()),
     "all pairs of 4 (knee), 8 blocks": fixed(8, [("pairs", 4, all_pairs(4))]),
     **{f'4, stop = "decided", {blocks} blocks': until_decided(blocks, 4) for blocks in (5, 12, 30)},

@@ -92,6 +92,15 @@ class RequiredBlocks:
 
 
 @dataclass(frozen=True, slots=True)
+class RankVerdict:
+    """What a rank test says of a comparison (:mod:`iotrial.stats.ranks`): better, worse or
+    cannot-tell, and ``p``, adjusted for all comparisons of the family."""
+
+    verdict: Verdict
+    p: float
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """``level`` of ``factor`` against ``baseline``, for one workload and metric.
 
@@ -103,7 +112,8 @@ class Finding:
     truth lies, where one of the two values is censored; where both are, the ratio is nan.
     ``stage`` is that of a staged study, from 1 (0: none).  ``needs`` is what would tell it, where
     the verdict is cannot-tell (None: it is told, or no noise was measured to say it from).
-    ``secondary``: it is of the second family, and neither primary nor a guardrail's.
+    ``secondary``: it is of the second family, and neither primary nor a guardrail's.  ``ranks`` is
+    the verdict by ranks beside that of the interval (None: the design does not allow one).
     """
 
     workload: str
@@ -123,6 +133,7 @@ class Finding:
     stage: int = 0
     needs: RequiredBlocks | None = None
     secondary: bool = False
+    ranks: RankVerdict | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,8 @@ class DecisionRule:
     error of its own.  ``margin`` is the smallest difference that matters, as a fraction;
     ``guardrails`` map a metric to the largest tolerated relative change (0.1: +10 %, −0.05: −5 %);
     ``limits`` a metric to what it must not exceed, in its base unit.  ``goal`` is what ends a race:
-    all treatments are told from the kept one, or none is more than the margin better."""
+    all treatments are told from the kept one, or none is more than the margin better.  ``test`` is
+    what *better* and *worse* are read from (:mod:`iotrial.stats.ranks`)."""
 
     primary: tuple[tuple[str, str], ...]
     margin: float = 0.02
@@ -220,6 +221,7 @@ class DecisionRule:
     limits: tuple[tuple[str, float], ...] = ()
     goal: Goal = "all"
     secondary: tuple[tuple[str, str], ...] = ()
+    test: Literal["intervals", "ranks"] = "intervals"
 
     @property
     def leading(self) -> dict[str, str]:

@@ -136,6 +136,9 @@ def check_extendable(results: Results) -> None:
         why = "its later stages depend on the levels that earlier ones selected"
     elif study.spread:
         why = "its blocks are spread over hosts, each of which has its share"
+    elif study.decide.test == "ranks":
+        why = "its verdicts are those by ranks, which hold at one look"
+        again = "Write a study with more [design] blocks; its results stand by themselves."
     elif kind in _WHY_NOT:
         why = _WHY_NOT[kind]
     elif not results.records:

@@ -740,6 +740,12 @@ class DecideTable(_Table):
         " same, or no treatment is better than it by more than the margin.",
         examples=["winner"],
     )
+    test: Literal["intervals", "ranks"] = Field(
+        "intervals",
+        description="What *better* and *worse* are read from: the intervals, or the rank test that"
+        " stands beside them, of a design with at least 8 blocks.",
+        examples=["ranks"],
+    )
 
 
 class StudyFile(_Table):

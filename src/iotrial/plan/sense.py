@@ -44,6 +44,7 @@ from iotrial.plan.problem import KeyPath, StudyProblem, choices
 from iotrial.plan.saturate import unsearchable
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
+from iotrial.stats.verdict import rank_blocks
 from iotrial.tools import tool
 from iotrial.tunables import written
 
@@ -189,6 +190,7 @@ def decide(
         tuple(table.limits.items()),
         table.goal,
         tuple(secondary),
+        table.test,
     )
     return rule, list(dict.fromkeys(problems))
 
@@ -432,6 +434,7 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
     if study.decide.goal == "winner" and study.design.kind != "race" and not study.stages:
         what = "a winner ends a race only"
         yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
+    yield from _unranked(study)
     yield from dict.fromkeys(_unnameable(study))
     yield from beside_problems(study)
     yield from _ends_before(study)
@@ -446,6 +449,42 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
                 yield StudyProblem(("exclude", 0), message, "Keep at least one.")
+
+
+_INSTEAD = "Leave test out: reports show the verdict by ranks wherever there is one."
+
+
+def _unranked(study: Study) -> Iterator[StudyProblem]:
+    """Why ranks cannot decide this study: its trials are not exchangeable, or are looked at more
+    than once (:mod:`iotrial.stats.ranks`)."""
+    if study.decide.test != "ranks":
+        return
+    design = study.design
+    hard = next((factor.name for factor in study.factors if factor.hard), "")
+    why = {
+        "race": "a race looks at its results after each block; ranks decide at one look",
+        "saturate": "a search looks at its results after each trial; ranks decide at one look",
+        "fraction": "in a fraction, levels have no counterpart to be exchanged with",
+    }.get(design.kind, "")
+    if study.stages:
+        why = "stages select levels from the intervals of all pairs of levels"
+    elif not why and design.stop == "decided":
+        why = "the study is looked at after each block; ranks decide at one look"
+    elif not why and hard:
+        why = f"{hard} is hard to change: its levels are not in random order within blocks"
+    if why:
+        yield StudyProblem(("decide", "test"), f"no verdict by ranks: {why}", _INSTEAD)
+    elif not open_factors(study) and study.factors:
+        from iotrial.plan.estimate import comparisons  # noqa: PLC0415  NumPy is slow to import
+
+        family = comparisons(study)
+        least = rank_blocks(family, 1 - study.decide.confidence)
+        if design.blocks < least:
+            what = (
+                f"ranks decide {family} {'comparison' if family == 1 else 'comparisons'} from"
+                f" {least} blocks on; [design] has {design.blocks}"
+            )
+            yield StudyProblem(("decide", "test"), what, f"Set blocks = {least} or more.")
 
 
 _SOMEWHERE = ToolTarget("/iotrial", "directory")

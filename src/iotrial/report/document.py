@@ -52,6 +52,8 @@ def document(judged: Judged) -> dict[str, Any]:
     ``needs`` of a finding is what would tell it (null: it is told, or the noise is not known):
     ``difference`` a fraction, ``blocks`` in all, ``more_blocks`` and ``seconds`` on top (null: more
     than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
+    ``by_ranks`` of a finding (not there: the design allows none) is the ``verdict`` of a rank test
+    beside that of the interval, with its adjusted ``p``.
     ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
     factors that count, with what was seen at each; ``usage`` how busy hosts and devices were under
     each treatment; ``borne`` what CPUs, links, adapters, devices and paths bore.  ``grids`` are of
@@ -150,6 +152,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
         "noise": finding.noise,
         "bound": finding.bound,
         "needs": _needs(finding.needs),
+        **({"by_ranks": asdict(finding.ranks)} if finding.ranks else {}),
         **({"stage": finding.stage} if finding.stage else {}),
         "efficiency": scale.efficiency if (scale := scaling(finding, metrics)) else None,
         "unit": row.metric.unit,
@@ -161,6 +164,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
 COLUMNS = (
     "workload", "stage", "metric", "factor", "level", "baseline", "ratio", "low", "high", "verdict",
     "n", "primary", "secondary", "noise", "bound", "efficiency", "unit", "value", "baseline_value",
+    "by_ranks", "p_by_ranks",
 )  # fmt: skip
 """Of :func:`findings_csv`: keys of a finding in the document."""
 
@@ -173,6 +177,8 @@ def findings_csv(judged: Judged) -> str:
     made_up = ["yes"] if judged.results.pretended else []
     write([*COLUMNS, *(PRETENDED if made_up else ())])
     for row in document(judged)["findings"]:
+        if ranks := row.pop("by_ranks", None):
+            row |= {"by_ranks": ranks["verdict"], "p_by_ranks": ranks["p"]}
         write([*(_cell(row.get(name)) for name in COLUMNS), *made_up])
     return into.getvalue()
 

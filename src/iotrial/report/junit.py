@@ -88,8 +88,8 @@ def _finding(
     could = ""
     if part.resolvable is not None:
         could = f"; smallest detectable difference {words.share(part.resolvable)}"
-    if needs := words.needs(row.finding):
-        could += f"; {needs}"
+    for more in filter(None, (words.by_ranks(row.finding), words.needs(row.finding))):
+        could += f"; {more}"
     return _judged(_named(view, row, ""), row.finding, failing, (said, could))
 
 

@@ -114,6 +114,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
             if said := averaged(part, view):
                 yield Text(said, style="yellow")
             yield _table(part, view, on, room)
+            yield from _by_ranks(part, view)
             yield from _needed(part, view)
             yield from _scaling(part)
             yield from _guardrails(part)
@@ -204,6 +205,17 @@ def _of_grids(view: ReportView) -> Iterator[RenderableType]:
     if more := panels.left(view.panels, those):
         yield Text(more, style="dim")
         yield Text()
+
+
+def _by_ranks(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:
+    """What ranks say beside the intervals, level by level."""
+    told = [
+        f"{view.level(row)} {words.by_ranks(row.finding).removeprefix(words.RANKS)}"
+        for row in part.findings
+        if row.finding.ranks
+    ]
+    if told:
+        yield TextLine(f"{words.RANKS}{', '.join(told)}", 3)
 
 
 def _needed(part: WorkloadView, view: ReportView) -> Iterator[RenderableType]:

@@ -98,12 +98,13 @@ def _row(
 
 
 def told(finding: Finding) -> tuple[Words, Words]:
-    """The verdict, with what would tell it where nobody can; and the change with its interval."""
-    needs = words.needs(finding)
+    """The verdict, with what ranks say, and what would tell it where nobody can; and the change
+    with its interval."""
+    more = "; ".join(filter(None, (words.by_ranks(finding), words.needs(finding))))
     verdict = TextSpan(words.VERDICTS[finding.verdict], f"verdict {finding.verdict}")
     interval = TextSpan(f"({words.interval(finding)})", "k")
     return (
-        (verdict, TextSpan(needs, "small")) if needs else verdict,
+        (verdict, TextSpan(more, "small")) if more else verdict,
         (f"{format_change(finding.ratio)} ", interval),
     )
 

@@ -127,6 +127,21 @@ _MOST_BLOCKS = 2048
 """Looks beyond it are not reckoned with (:mod:`iotrial.stats.critical`)."""
 
 
+def by_ranks(finding: Finding) -> str:
+    """``by ranks: worse (p = 0.004)``; empty where ranks say nothing."""
+    if (told := finding.ranks) is None:
+        return ""
+    return f"{RANKS}{VERDICTS[told.verdict]} (p {_p(told.p)})"
+
+
+def _p(p: float) -> str:
+    return f"= {p:.1g}" if p >= _LEAST_P else f"< {_LEAST_P:g}"
+
+
+RANKS = "by ranks: "
+_LEAST_P = 0.0001
+
+
 def verdict(finding: Finding) -> str:
     """The verdict; of one that nobody can tell with what would: ``cannot tell: a difference …``."""
     return ": ".join(filter(None, (VERDICTS[finding.verdict], needs(finding))))

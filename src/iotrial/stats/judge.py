@@ -6,6 +6,9 @@ together (:mod:`iotrial.stats.critical`); the verdict is read from interval and 
 (:mod:`iotrial.stats.verdict`).  Guardrails get one comparison's own interval: they are a warning,
 and a warning should not come later because there are many of them.
 
+Beside the verdict stands what ranks say (:mod:`iotrial.stats.ranks`).  With ``test = "ranks"``
+*better* and *worse* are theirs, where the estimate has the same sign; *same* is the interval's.
+
 The family is that of the *plan*: a comparison that lost all its trials still counts, so that no
 interval gets narrower because something failed.
 
@@ -18,13 +21,13 @@ References:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from iotrial.errors import UsageError
-from iotrial.model.finding import Comparison, Finding, RequiredBlocks, Verdict
+from iotrial.model.finding import Comparison, Finding, RankVerdict, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import TrialRecord
@@ -62,6 +65,7 @@ from iotrial.stats.power import (
 )
 from iotrial.stats.race import blocks_to_decide
 from iotrial.stats.race_findings import judge_race, races_of, second_family
+from iotrial.stats.ranks import Key, by_ranks
 from iotrial.stats.recommend import (
     MOST,
     IntervalBasis,
@@ -148,7 +152,9 @@ def _secondary(results: Results) -> tuple[Finding, ...]:
         return second_family(results)
     alone = replace(decide, primary=decide.secondary, secondary=(), guardrails=())
     told = replace(results, study=replace(results.study, decide=alone))
-    found = (f for q in questions(told) for f in _findings(told, q, answer(q, q.responses.logs)))
+    asked = questions(told)
+    ranked = _by_ranks(told, asked)
+    found = (f for q in asked for f in _findings(told, q, answer(q, q.responses.logs), ranked))
     ordered = _in_order(told.study, tuple(found))
     return tuple(replace(finding, primary=False, secondary=True) for finding in ordered)
 
@@ -161,10 +167,11 @@ def _judged(results: Results) -> Comparison:
     if study.design.kind == "saturate":
         return judge_ceiling(results)
     answered = [(each, answer(each, each.responses.logs)) for each in questions(results)]
+    ranked = _by_ranks(results, [question for question, _ in answered])
     findings = tuple(
         finding
         for question, answered_by in answered
-        for finding in _findings(results, question, answered_by)
+        for finding in _findings(results, question, answered_by, ranked)
     )
     findings = _in_order(study, findings)
     primary = [pair for pair in answered if pair[0].primary]
@@ -181,7 +188,7 @@ def _judged(results: Results) -> Comparison:
         words = _none_valid(results.records)
     words = " ".join(filter(None, (words, _taken_back(results, findings))))
     terms = tuple(_terms(study, question, got) for question, got in primary)
-    how = method(results, terms, sum(map(len, planned(results).values())))
+    how = method(results, terms, sum(map(len, planned(results).values())), ranked)
     crossed, simple = interactions(results)
     return Comparison(
         study.question,
@@ -362,7 +369,18 @@ def _question(
     return ComparisonQuestion(workload, data, with_data, confidence, tolerance, look=look)
 
 
-def _findings(results: Results, question: ComparisonQuestion, got: RatioIntervals) -> list[Finding]:
+def _by_ranks(results: Results, asked: Sequence[ComparisonQuestion]) -> dict[Key, RankVerdict]:
+    """What ranks say of the primary comparisons of these."""
+    own = ((each.workload, each.responses, each.contrasts) for each in asked if each.primary)
+    return by_ranks(results.study, own, sum(map(len, planned(results).values())))
+
+
+def _findings(
+    results: Results,
+    question: ComparisonQuestion,
+    got: RatioIntervals,
+    ranked: Mapping[Key, RankVerdict],
+) -> list[Finding]:
     incidence = question.responses.layout.incidence
     folders = _folders(question.responses)
     of_trials = question.stratum not in _VARIES
@@ -373,6 +391,10 @@ def _findings(results: Results, question: ComparisonQuestion, got: RatioInterval
         claim: Verdict = "cannot-tell"
         if low is not None and high is not None:
             claim = verdict_on(results, question, low, high)
+        key = (question.workload, question.responses.metric, contrast.factor, contrast.level)
+        rank = ranked.get(key) if question.primary else None
+        if question.primary and results.study.decide.test == "ranks" and claim != "same":
+            claim = _decided_by(results, question, rank, float(got.ratio[number]))
         found.append(
             Finding(
                 question.workload,
@@ -389,9 +411,20 @@ def _findings(results: Results, question: ComparisonQuestion, got: RatioInterval
                 question.primary,
                 noise,
                 needs=_needs(results, question, got, number) if claim == "cannot-tell" else None,
+                ranks=rank,
             )
         )
     return found
+
+
+def _decided_by(
+    results: Results, question: ComparisonQuestion, rank: RankVerdict | None, ratio: float
+) -> Verdict:
+    """The verdict by ranks, where the estimate of the ratio has the same sign."""
+    if rank is None or rank.verdict == "cannot-tell":
+        return "cannot-tell"
+    rises = (rank.verdict == "better") is results.study.metrics.higher(question.responses.metric)
+    return rank.verdict if (ratio > 1) is rises else "cannot-tell"
 
 
 def _ends(got: RatioIntervals, number: int) -> tuple[float | None, float | None]:

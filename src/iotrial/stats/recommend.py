@@ -12,7 +12,7 @@ left out silently: a reader of a report without interactions must not take it th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from iotrial.model.finding import Finding, Verdict
@@ -86,8 +86,11 @@ class IntervalBasis:
     of: str = "one trial"
 
 
-def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str:
-    """Design, n, degrees of freedom, confidence, family, critical values and margin."""
+def method(
+    results: Results, terms: Sequence[IntervalBasis], family: int, ranked: Collection[object]
+) -> str:
+    """Design, n, degrees of freedom, confidence, family, critical values and margin; and what the
+    verdicts by ranks are, where there are any (``ranked``)."""
     study = results.study
     parts = [_design(results), *map(_workload, terms)]
     if family:
@@ -96,13 +99,30 @@ def method(results: Results, terms: Sequence[IntervalBasis], family: int) -> str
             f"of all {family} primary {_plural(family, 'comparison')}; workloads share the "
             "confidence by their number of comparisons. They hold whichever treatment is noisier:"
             " the standard error of a comparison is that of its own differences within blocks,"
-            f" at least {percent(SHARE)} of that by the pooled noise. Verdicts are read from the"
-            f" interval alone, with a margin of ±{percent(study.decide.margin)}."
+            f" at least {percent(SHARE)} of that by the pooled noise. {_read_from(study)}, with a"
+            f" margin of ±{percent(study.decide.margin)}."
         )
+    if ranked:
+        parts.append(_RANKS)
     if study.decide.guardrails:
         parts.append(f"Guardrails: individual {percent(study.decide.confidence)} intervals (t).")
     parts += left_out(results)
     return " ".join(parts)
+
+
+_RANKS = (
+    "By ranks: randomisation test that exchanges each level with its baseline within blocks, on"
+    " aligned ranks; p is adjusted for all comparisons (Holm) and holds whatever the noise."
+)
+
+
+def _read_from(study: Study) -> str:
+    if study.decide.test == "ranks":
+        return (
+            "As the study file chose, better and worse are the verdicts by ranks; same is read from"
+            " the interval"
+        )
+    return "Verdicts are read from the interval alone"
 
 
 def method_beside(study: Study, found: Sequence[Finding]) -> str:

@@ -51,6 +51,22 @@ def guardrail(
     return "same" if high <= limit else "worse" if low > limit else "cannot-tell"
 
 
+# -- ranks: from how many blocks on ----------------------------------------------------------------
+
+RANK_BLOCKS = 8
+"""Blocks below which ranks say nothing beside an interval (:mod:`iotrial.stats.ranks`)."""
+
+
+def rank_blocks(comparisons: int, level: float) -> int:
+    """The fewest blocks after which ranks can tell one of so many comparisons: n blocks give no
+    p below 2/2ⁿ, which must be ``level`` / ``comparisons`` at most.
+
+    >>> [rank_blocks(m, 0.05) for m in (1, 6, 7, 100)]
+    [8, 8, 9, 12]
+    """
+    return max(RANK_BLOCKS, math.ceil(math.log2(2 * max(comparisons, 1) / level) - 1e-9))
+
+
 # -- looks ----------------------------------------------------------------------------------------
 
 LAST = 2048
