@@ -18,6 +18,7 @@ from iotrial.model.workload import OptionValue, Workload, metrics_of
 from iotrial.units import parse_bytes
 
 Goal = Literal["all", "winner"]
+Guarantee = Literal["normal", "exact"]
 Then = Literal["narrow", "knee", "best", "screen", "confirm"]
 """What is done with the levels once the stage is decided (:mod:`iotrial.plan.stages`)."""
 Options = tuple[tuple[str, OptionValue], ...]
@@ -212,7 +213,8 @@ class DecisionRule:
     ``guardrails`` map a metric to the largest tolerated relative change (0.1: +10 %, −0.05: −5 %);
     ``limits`` a metric to what it must not exceed, in its base unit.  ``goal`` is what ends a race:
     all treatments are told from the kept one, or none is more than the margin better.  ``test`` is
-    what *better* and *worse* are read from (:mod:`iotrial.stats.ranks`)."""
+    what *better* and *worse* are read from (:mod:`iotrial.stats.ranks`).  ``guarantee`` "exact": a
+    race is right under any noise (:mod:`iotrial.stats.bets`)."""
 
     primary: tuple[tuple[str, str], ...]
     margin: float = 0.02
@@ -222,6 +224,7 @@ class DecisionRule:
     goal: Goal = "all"
     secondary: tuple[tuple[str, str], ...] = ()
     test: Literal["intervals", "ranks"] = "intervals"
+    guarantee: Guarantee = "normal"
 
     @property
     def leading(self) -> dict[str, str]:

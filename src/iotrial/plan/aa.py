@@ -51,7 +51,7 @@ def as_aa(study: Study, arms: int = _FEWEST, blocks: int = 0) -> Study:
         name=f"{study.name}-aa",
         question=f"How large is the noise? The baseline against itself, for: {study.question}",
         design=replace(study.design, kind="full", blocks=rounds),
-        decide=replace(study.decide, test="intervals"),
+        decide=replace(study.decide, test="intervals", guarantee="normal"),
         digest=digest(study.text or study.digest, "a/a", str(arms), str(rounds)),
         aa=AA(arms),
         stages=(),

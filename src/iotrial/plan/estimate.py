@@ -350,7 +350,8 @@ def _races(study: Study, noise: float | Mapping[str, float] | None) -> tuple[Rac
     for name, size in sizes.items():
         if size > 1:
             share = workload_confidence(study.decide.confidence, size - 1, family)
-            terms = RaceDesign(size, margin, share, study.decide.goal)
+            decide = study.decide
+            terms = RaceDesign(size, margin, share, decide.goal, decide.guarantee)
             sd = _of(noise, name)
             worse, same = (blocks_to_decide(terms, gap, sd) for gap in (2 * margin, 0.0))
             found.append(RaceExpectation(name, worse, same))

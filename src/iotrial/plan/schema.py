@@ -746,6 +746,12 @@ class DecideTable(_Table):
         " stands beside them, of a design with at least 8 blocks.",
         examples=["ranks"],
     )
+    guarantee: Literal["normal", "exact"] = Field(
+        "normal",
+        description="What the noise may be like under which a race is wrong in at most 1 -"
+        " confidence of studies: about normal, or anything. Exact takes 1.5 to 3 times the trials.",
+        examples=["exact"],
+    )
 
 
 class StudyFile(_Table):

@@ -191,6 +191,7 @@ def decide(
         table.goal,
         tuple(secondary),
         table.test,
+        table.guarantee,
     )
     return rule, list(dict.fromkeys(problems))
 
@@ -435,6 +436,7 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
         what = "a winner ends a race only"
         yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
     yield from _unranked(study)
+    yield from _inexact(study)
     yield from dict.fromkeys(_unnameable(study))
     yield from beside_problems(study)
     yield from _ends_before(study)
@@ -485,6 +487,19 @@ def _unranked(study: Study) -> Iterator[StudyProblem]:
                 f" {least} blocks on; [design] has {design.blocks}"
             )
             yield StudyProblem(("decide", "test"), what, f"Set blocks = {least} or more.")
+
+
+def _inexact(study: Study) -> Iterator[StudyProblem]:
+    """Why this study cannot have an exact guarantee."""
+    if study.decide.guarantee != "exact":
+        return
+    if study.design.kind != "race" or study.stages:
+        what = "only a race has an exact guarantee"
+        advice = 'Use kind = "race"; a design with 8 blocks and more may have test = "ranks".'
+        yield StudyProblem(("decide", "guarantee"), what, advice)
+    elif study.decide.limits:
+        what = "an exact guarantee is for differences, and a limit is on a mean"
+        yield StudyProblem(("decide", "guarantee"), what, "Use guardrails instead of limits.")
 
 
 _SOMEWHERE = ToolTarget("/iotrial", "directory")

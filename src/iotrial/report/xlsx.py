@@ -349,7 +349,8 @@ def _note(row: VerdictRow) -> str:
     if row.tolerated:
         return words.guard(row.finding, row.tolerated)
     told = words.interval(row.finding)
-    return words.needs(row.finding) if "…" in told else told
+    said = words.needs(row.finding) if "…" in told else told
+    return "; ".join(filter(None, (words.by_ranks(row.finding), said)))
 
 
 def _doubt(group: DoubtGroup) -> _Wide:

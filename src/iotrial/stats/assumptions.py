@@ -258,10 +258,9 @@ def noise_doubts(results: Results) -> Iterator[Doubt]:
                 "unequal-noise",
                 f"{workload}: results of {name} vary about {found.times:.1f} times as much as "
                 f"those of the others (p = {found.p:.1g}, n = {count})",
-                "the intervals allow for it, and those of the others are wider because of it; verdicts"
-                " by ranks hold for it only if its noise is as likely to be above its median as"
-                " below: find the cause of its variation, or compare the others in a study of"
-                " their own",
+                "the intervals allow for it, and those of the others are wider because of it;"
+                " verdicts by ranks hold for it only where its noise is symmetric: find the cause"
+                " of its variation, or compare the others in a study of their own",
             )
 
 

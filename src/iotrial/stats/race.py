@@ -66,9 +66,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from iotrial.model.study import Factor, Goal, Study
+from iotrial.model.study import Factor, Goal, Guarantee, Study
 from iotrial.model.trial import Treatment, TrialRecord, treatment_text
 from iotrial.stats import unequal
+from iotrial.stats.bets import SignBets, interval, likely_blocks
 from iotrial.stats.blocks import ARITHMETIC, SHARE, Floats, Indices, ratio_of, rounding
 from iotrial.stats.critical import FIRST, NEAR, quantile_at, workload_confidence
 from iotrial.stats.verdict import LAST, LEAST_DF, guardrail
@@ -145,6 +146,8 @@ class Race:
     treatments are told from the kept one or the same, or it is the "winner": none is more than the
     margin better.  Raises ValueError for fewer than two treatments.
     """
+
+    guarantee: Guarantee = "normal"
 
     def __init__(
         self,
@@ -302,18 +305,7 @@ class Race:
         np.fill_diagonal(number, self._blocks)
         error = np.maximum(self._own() * np.sqrt(unit / 2), SHARE * self.sd * np.sqrt(unit))
         new, shown = np.ix_(here, here), -_unbounded(self.size)
-        these = number[new], error[new], self._common[new]
-        settle = self._halves(*these, "one", _sides(self.size))
-        show = self._halves(*these, "pairs", 1)
-        if self.goal == "winner":
-            self._floor[new] = self._estimate[new] - self._halves(*these, "pairs", 2)
-        for low, high, half in (
-            (self._low, self._high, settle),
-            (self._shown_low, self._shown_high, show),
-        ):
-            low[new], high[new] = self._estimate[new] - half, self._estimate[new] + half
-        shown[new] = show
-        self._drop(error, number)
+        shown[new] = self._seen(here, number, error)
         self._choose()
         self.looks.append(
             InterimLook(
@@ -326,6 +318,23 @@ class Race:
                 df,
             )
         )
+
+    def _seen(self, here: list[int], number: Indices, error: Floats) -> Floats:
+        """Take the intervals of all pairs of ``here`` and drop who is shown to be worse; the half
+        widths of those that are shown, (here, here)."""
+        new = np.ix_(here, here)
+        these = number[new], error[new], self._common[new]
+        settle = self._halves(*these, "one", _sides(self.size))
+        show = self._halves(*these, "pairs", 1)
+        if self.goal == "winner":
+            self._floor[new] = self._estimate[new] - self._halves(*these, "pairs", 2)
+        for low, high, half in (
+            (self._low, self._high, settle),
+            (self._shown_low, self._shown_high, show),
+        ):
+            low[new], high[new] = self._estimate[new] - half, self._estimate[new] + half
+        self._drop(error, number)
+        return show
 
     def _own(self) -> Floats:
         """The standard deviation of each pair's differences in its common blocks; 0 of one."""
@@ -410,6 +419,55 @@ class Race:
         return kept, others
 
 
+class ExactRace(Race):
+    """A race that is right under any noise: all that it claims is read from one interval of each
+    pair (:mod:`iotrial.stats.bets`)."""
+
+    guarantee: Guarantee = "exact"
+
+    def __init__(
+        self,
+        treatments: int,
+        margin: float,
+        confidence: float,
+        *,
+        favourite: int | None = None,
+        goal: Goal = "all",
+    ) -> None:
+        super().__init__(treatments, margin, confidence, favourite=favourite, goal=goal)
+        self._bets = SignBets(treatments)
+
+    def _count(self, here: list[int], values: Floats) -> None:
+        super()._count(here, values)
+        self._bets.add(here, values, self.least)
+
+    def _seen(self, here: list[int], number: Indices, error: Floats) -> Floats:
+        """Intervals hold at all looks: each is cut with those before it.  Estimates are moved into
+        them, and the longer side is the half width of both."""
+        del number, error
+        new = np.ix_(here, here)
+        low, high = self._bets.intervals(here, self._error / (self.size * (self.size - 1)))
+        cut_low, cut_high = np.maximum(low, self._low[new]), np.minimum(high, self._high[new])
+        empty = cut_low > cut_high
+        low, high = np.where(empty, low, cut_low), np.where(empty, high, cut_high)
+        for ends in (self._low, self._shown_low, self._floor):
+            ends[new] = low
+        for ends in (self._high, self._shown_high):
+            ends[new] = high
+        middle = np.clip(self._estimate[new], low, high)
+        self._estimate[new] = middle
+        self._drop_below()
+        return np.asarray(np.maximum(middle - low, high - middle))
+
+    def _drop_below(self) -> None:
+        """Whoever is below one that may be kept is dropped."""
+        may = [i for i in np.flatnonzero(self._alive).tolist() if i not in self.waiting]
+        for each in np.flatnonzero((self._shown_high[:, may] < 0).any(axis=1) & self._alive):
+            self._alive[each] = False
+            self._dropped[each] = self.blocks
+            self._settled[each] = 0
+
+
 def _unbounded(size: int) -> Floats:
     return np.full((size, size), -np.inf)
 
@@ -432,12 +490,13 @@ def _room(ahead_by: Floats, margin: float, goal: Goal) -> Floats:
 @dataclass(frozen=True, slots=True)
 class RaceDesign:
     """A race's own: how many ``treatments`` it began with, ``margin`` on the log scale, the
-    ``confidence`` of all its claims together, and what ends it."""
+    ``confidence`` of all its claims together, what ends it, and what it holds under."""
 
     treatments: int
     margin: float
     confidence: float
     goal: Goal = "all"
+    guarantee: Guarantee = "normal"
 
 
 def blocks_to_decide(terms: RaceDesign, difference: float, sd: float, *, left: int = 0) -> int:
@@ -450,6 +509,10 @@ def blocks_to_decide(terms: RaceDesign, difference: float, sd: float, *, left: i
     racing = max(left or terms.treatments, 2)
     settling = min(_sides(terms.treatments) * (1 - terms.confidence), MOST_ERROR)
     error, away = 1 - terms.confidence, abs(difference)
+    if terms.guarantee == "exact":
+        needed = math.log(terms.treatments * (terms.treatments - 1) / error)
+        room = float(_room(np.array([-difference]), terms.margin, terms.goal)[0])
+        return min(likely_blocks(room / (sd * math.sqrt(2)), needed), LAST)
     for last in (NEAR, LAST):
         blocks = np.arange(FIRST, last + 1)
         to_drop = _half("pairs", racing, error, blocks, sd)
@@ -589,7 +652,8 @@ class WorkloadRace:
     @property
     def terms(self) -> RaceDesign:
         """What its race was begun with."""
-        return RaceDesign(self.race.size, self.race.margin, self.confidence, self.race.goal)
+        race = self.race
+        return RaceDesign(race.size, race.margin, self.confidence, race.goal, race.guarantee)
 
 
 def raced(
@@ -648,7 +712,7 @@ def _race(
         if all(terms.baseline.get(factor) == label for factor, label in cell)
     ]
     favourite = standing[0] if standing else None
-    race = Race(
+    race = (ExactRace if study.decide.guarantee == "exact" else Race)(
         len(cells),
         study.decide.margin,
         terms.confidence,
@@ -763,6 +827,9 @@ class _Guards:
         mean = math.fsum(differences) / count
         variance = math.fsum((each - mean) ** 2 for each in differences) / (count - 1)
         tail = (1 - self._study.decide.confidence) / 2
+        if self._study.decide.guarantee == "exact":
+            low, high = interval(np.array(differences), tail)
+            return ratio_of(low), ratio_of(high)
         half = quantile_at(tail, count, count - 1) * math.sqrt(variance / count)
         return ratio_of(mean - half), ratio_of(mean + half)
 

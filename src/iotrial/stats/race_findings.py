@@ -27,7 +27,7 @@ from iotrial.model.finding import (
     Verdict,
 )
 from iotrial.model.results import Results
-from iotrial.model.study import DecisionRule
+from iotrial.model.study import DecisionRule, Guarantee
 from iotrial.stats.blocks import SHARE, change_of
 from iotrial.stats.critical import workload_confidence
 from iotrial.stats.effects import baselines
@@ -250,7 +250,12 @@ def second_family(results: Results) -> tuple[Finding, ...]:
     found: list[Finding] = []
     for each, metric in asked:
         share = workload_confidence(study.decide.confidence, len(each.cells) - 1, family)
-        rule = DecisionRule(((each.workload, metric),), study.decide.margin, share)
+        rule = DecisionRule(
+            ((each.workload, metric),),
+            study.decide.margin,
+            share,
+            guarantee=study.decide.guarantee,
+        )
         alone = replace(study, decide=rule)
         (other,) = raced(alone, {each.workload: each.cells}, results.records, baselines(results))
         found += _of_metric(each, other, study.decide.margin)
@@ -450,9 +455,9 @@ def _method(results: Results, races: tuple[WorkloadRace, ...]) -> str:
     sure, margin = percent(study.decide.confidence), percent(study.decide.margin)
     parts = [
         f"A race in randomised blocks, at most {study.design.blocks}.",
-        _HOW,
+        f"{_HOW} {_INTERVALS[study.decide.guarantee]}",
         *([_WINNER] if study.decide.goal == "winner" else []),
-        f"At {sure} confidence no claim is wrong, at any look up to block {LAST}.",
+        f"At {sure} confidence no claim is wrong, {_LOOKS[study.decide.guarantee]}.",
         f"The margin is ±{margin}.",
     ]
     if before := study.design.extended:
@@ -485,7 +490,17 @@ _HOW = (
     " dropped (all pairs, closed), each treatment shown to be equivalent to the kept one rests,"
     " and the race ends when no treatment is undecided. Effects are ratios of geometric means from"
     " log response = block + treatment. Intervals are two-sided and hold for all pairs of"
-    " treatments, whichever is kept and whichever is noisier: the standard error of a pair is that"
-    f" of its own differences within blocks, at least {percent(SHARE)} of that by the pooled noise."
-    " The interval of a dropped treatment ends at the kept one."
+    " treatments, whichever is kept and whichever is noisier:"
 )
+_LOOKS: dict[Guarantee, str] = {
+    "normal": f"at any look up to block {LAST}",
+    "exact": "at any look, whatever the noise",
+}
+_INTERVALS: dict[Guarantee, str] = {
+    "normal": "the standard error of a pair is that of its own differences within blocks, at least"
+    f" {percent(SHARE)} of that by the pooled noise."
+    " The interval of a dropped treatment ends at the kept one.",
+    "exact": "they hold every difference against which bets on the signs of the pair's differences"
+    " within blocks have not won (test martingales); an estimate outside is moved to the end."
+    " The interval of a dropped treatment ends at the kept one.",
+}

@@ -9,10 +9,11 @@ could as well have been the other way round, in each block independently.
 *The statistic.*  Log responses are aligned: freed of the medians of their blocks, and of those of
 the combinations of the other factors (three times, in turn).  The median, because one wild trial
 moves a mean, and with it all other trials of the block.  All aligned responses of a workload are
-ranked together.  Of each block the difference is taken, level less baseline, summed over the pairs of
-treatments that are alike in all other factors; the statistic is the sum over the blocks.  To rank
-over all is what makes it strong: a wild trial counts no more than the last rank, while the ranks of
-the differences within blocks (Wilcoxon's) give the largest weight to the blocks that have one.
+ranked together.  Of each block the difference is taken, level less baseline, summed over the pairs
+of treatments that are alike in all other factors; the statistic is the sum over the blocks.  To
+rank over all is what makes it strong: a wild trial counts no more than the last rank, while the
+ranks of the differences within blocks (Wilcoxon's) give the largest weight to the blocks that have
+one.
 
 *Its distribution.*  Exchanging the level with its baseline within a block, in all pairs at once,
 changes the sign of that block's difference and nothing else: medians and the set of ranks stay.
