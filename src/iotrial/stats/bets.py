@@ -45,6 +45,7 @@ References:
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -135,9 +136,10 @@ def _won(apart: Floats, spread: Floats, shift: Floats) -> Floats:
     return np.asarray(most + np.log(np.exp(logs - most).sum(axis=0) / len(_STAKES)))
 
 
-def interval(differences: Floats, error: float) -> tuple[float, float]:
-    """Of one pair's ``differences`` (blocks,), in their order: the ends at which the bets stand
-    now, each wrong at any look with a probability of at most ``error``."""
+@lru_cache(maxsize=8192)  # a race is replayed after each block, and asks for the same again
+def interval(differences: tuple[float, ...], error: float) -> tuple[float, float]:
+    """Of one pair's ``differences``, a number a block, in their order: the ends at which the bets
+    stand now, each wrong at any look with a probability of at most ``error``."""
     bets = SignBets(2)
     for each in differences:
         bets.add([0, 1], np.array([each, 0.0]), ARITHMETIC)

@@ -828,7 +828,7 @@ class _Guards:
         variance = math.fsum((each - mean) ** 2 for each in differences) / (count - 1)
         tail = (1 - self._study.decide.confidence) / 2
         if self._study.decide.guarantee == "exact":
-            low, high = interval(np.array(differences), tail)
+            low, high = interval(tuple(differences), tail)
             return ratio_of(low), ratio_of(high)
         half = quantile_at(tail, count, count - 1) * math.sqrt(variance / count)
         return ratio_of(mean - half), ratio_of(mean + half)

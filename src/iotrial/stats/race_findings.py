@@ -487,7 +487,7 @@ _WINNER = (
 )
 _HOW = (
     "After every block, from the third on, each treatment shown to be worse than the best is"
-    " dropped (all pairs, closed), each treatment shown to be equivalent to the kept one rests,"
+    " dropped, each treatment shown to be equivalent to the kept one rests,"
     " and the race ends when no treatment is undecided. Effects are ratios of geometric means from"
     " log response = block + treatment. Intervals are two-sided and hold for all pairs of"
     " treatments, whichever is kept and whichever is noisier:"
@@ -498,7 +498,7 @@ _LOOKS: dict[Guarantee, str] = {
 }
 _INTERVALS: dict[Guarantee, str] = {
     "normal": "the standard error of a pair is that of its own differences within blocks, at least"
-    f" {percent(SHARE)} of that by the pooled noise."
+    f" {percent(SHARE)} of that by the pooled noise. Dropping is a closed test of all pairs."
     " The interval of a dropped treatment ends at the kept one.",
     "exact": "they hold every difference against which bets on the signs of the pair's differences"
     " within blocks have not won (test martingales); an estimate outside is moved to the end."
