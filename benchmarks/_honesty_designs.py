@@ -31,7 +31,7 @@ from iotrial.stats.critical import ONCE, Look
 from iotrial.stats.effects import main_effects
 from iotrial.stats.judge import ComparisonQuestion, answer, questions
 from iotrial.stats.levels import PairwiseGains, race_knees, steps
-from iotrial.stats.race import Race, mean_interval, raced
+from iotrial.stats.race import ExactRace, Race, mean_interval, raced
 from iotrial.stats.race_findings import races_of, second_family
 from iotrial.stats.ranks import by_ranks
 from iotrial.stats.responses import Responses
@@ -338,14 +338,14 @@ def race_knee(size: int) -> Simulation:
 # -- races ----------------------------------------------------------------------------------------
 
 
-def race(size: int) -> Simulation:
+def race(size: int, kind: type[Race] = Race) -> Simulation:
     """Studies that drop one that is as good as the best, and those that ever show an interval that
     does not hold the truth."""
 
     def wrong(noise: str, studies: int, rng: np.random.Generator) -> dict[str, int]:
         dropped = missed = 0
         for _ in range(studies):
-            own = Race(size, PERCENT, 1 - ALLOWED, favourite=0)
+            own = kind(size, PERCENT, 1 - ALLOWED, favourite=0)
             for block in drawn(noise, MOST_BLOCKS, size, 1, rng)[:, :, 0]:
                 own.add({each: float(block[each]) for each in own.active})
                 if own.decided:
@@ -619,10 +619,14 @@ DESIGNS: dict[str, Simulation] = {
     "guardrail, 8 blocks": guardrail(8),
     "guardrail of a race": guarded_race(),
 }
-MORE: dict[str, Simulation] = {f"race of {size}": race(size) for size in (3, 8)}
+MORE: dict[str, Simulation] = {
+    **{f"race of {size}": race(size) for size in (3, 8)},
+    "exact race of 4": race(4, ExactRace),
+}
 """Those that take longest, and say little more."""
 STUDIES = {
     "race": 1000,
+    "exact race": 500,
     "search": 1000,
     "guardrail of a race": 1000,
     "four stages": 2000,
