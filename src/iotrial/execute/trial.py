@@ -267,8 +267,10 @@ def _measured(
     own_parts = [part for part, _ in own]
     began = start.starts(own_parts, shared) if several else {}
     seconds = max(part.ended.seconds for part in own_parts)
+    # One that starts late ends late: its delay is no part of its time.
+    longest = max(part.ended.seconds - began.get(part.name, 0.0) for part in own_parts)
     drifted = (*_early(hosts, held), *_drift(hosts, before, after, writers))
-    every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, seconds))
+    every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, longest))
     if state == "valid" and any(doubt.invalid for doubt in every_doubt):
         state = "invalid"
     return _Came(
