@@ -21,6 +21,7 @@ import json
 import shutil
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -174,16 +175,29 @@ def keep(folder: Path, what: ImportedFolder) -> None:
 def _kept(folder: Path, name: str, path: Path, original: OriginalFile) -> dict[str, object]:
     to = folder / name
     to.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(path, to)
-    with to.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size, digest = _copied(path, to)
     return {
         "file": name,
-        "bytes": to.stat().st_size,
+        "bytes": size,
         "sha256": digest,
         "format": original.format,
         "runs": len(original.recordings),
     }
+
+
+_PIECE = 2**20
+
+
+def _copied(path: Path, to: Path) -> tuple[int, str]:
+    """Copy a file; gives back its bytes and their SHA-256.  A piece is digested while it is
+    written: one after the other, both take longer than reading the lines of a large log."""
+    size, digest = 0, hashlib.sha256()
+    with path.open("rb") as source, to.open("wb") as copy, ThreadPoolExecutor(1) as beside:
+        while piece := source.read(_PIECE):
+            digested = beside.submit(digest.update, piece)
+            size += copy.write(piece)
+            digested.result()
+    return size, digest.hexdigest()
 
 
 _SHOWN = 12

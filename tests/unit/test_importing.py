@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -636,7 +637,7 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("iotrial_import.folder.shutil.copyfile", full)
+        patch.setattr("iotrial_import.folder._copied", full)
         assert status(["import", name, "--out", "r"]) == 5
     told = capsys.readouterr().err
     assert "No space left" in told
@@ -645,6 +646,20 @@ def test_a_disk_that_is_full_leaves_no_half_of_a_folder(
     (here / "r.partial").mkdir()  # of an import that was killed
     said(capsys, "import", name, "--out", "r")
     assert [path.name for path in here.glob("r*")] == ["r"]
+
+
+def test_a_large_file_is_kept_byte_for_byte_with_its_digest(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (f"{n // 50}, {1000 + n % 977}, 0, 4096, 0\n" for n in range(120_000))
+    content = "".join(lines).encode()
+    assert len(content) > 2 * 2**20, "several pieces, and a part of one"
+    (here / "job_clat.1.log").write_bytes(content)
+    said(capsys, "import", "job_clat.1.log", "--out", "r")
+    assert (here / "r" / "originals" / "job_clat.1.log").read_bytes() == content
+    (row,) = json.loads((here / "r" / "originals.json").read_text())
+    assert row["bytes"] == len(content)
+    assert row["sha256"] == hashlib.sha256(content).hexdigest()
 
 
 def test_two_imported_folders_are_compared_and_a_regression_is_exit_1(
