@@ -1,90 +1,102 @@
-"""How fast a log of every I/O is read, beside counting its lines, pandas and a plain loop.
+"""How fast ``iotrial import`` takes a log of every I/O, as a whole process, beside pandas.
 
-    ./dev bench ingest [--lines 3000000] [--rounds 5] [--large 100000000] [--quick]
+    ./dev bench ingest [--lines 3000000] [--large 86000000] [--rounds 5] [--quick] [--folder DIR]
 
-A log as fio writes it is made in a temporary folder.  In each round every peer reads it once, in
-turn; what counts is the median.  pandas is put into an environment of its own, in that folder; the
-plain loop only reads, splits and adds up.  What is slow to begin with is ready before the rounds:
-pandas is imported, and so is iotrial with its compiled reader (the extra "fast"), which by itself
-iotrial loads for logs of 1.5 GiB and more.  How long that takes is printed, as is the time of the
-usual reader, which reads smaller logs.  Then iotrial reads a log of 100 million lines (--quick:
-10 million) in a process of its own, whose peak memory is measured.  Prints each figure beside its
-limit; exits 1 when one is not kept.
+Two logs as fio writes them are made in a temporary folder: one of 71 MiB, and one of 2 GiB, which
+iotrial reads with its compiled reader (the extra "fast").  Each round imports both, from the start
+of the process to the results folder, the small one in turn with other processes that read it:
+pandas, in an environment of its own, and a plain loop that only reads, splits and adds up.  Both
+keep nothing of the file; iotrial copies and digests it.  Then one import of each tells its parts:
+the start of the process until a file is looked at, reading, deriving, writing.  Prints each figure
+with its interval over the rounds beside its limit; exits 1 when one is missed.  The limits are
+wall time: run it on a quiet machine.  --quick: two rounds, 20 million lines (which is less than
+iotrial loads its compiled reader for).
 """
 
 from __future__ import annotations
 
 import argparse
-import mmap
+import json
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from pyarrow import csv
-
-from iotrial.formats import formats
-from iotrial_import.formats import fio_log_ios
+from _limits import Limits, machine, mean_of, ratio_of
 
 NAMES = ["time", "value", "direction", "size", "priority"]
 NAME = "job_clat.1.log"
-GIB = 2**30
-PANDAS = """
-import sys, time
+GIB, MIB = 2**30, 2**20
+LINES_A_SECOND = 10e6
+"""Of the large log, from the start of the process to the results folder."""
+READING = 5e6
+"""Lines a second of the small log, of the part that reads it."""
+MEMORY = 1.0 * GIB
+PANDAS, LOOP = 1.0, 1.0
+"""Times as long as ours, at least: of the small log, whole processes."""
+ROOM = 3
+"""Times the large log: it, its copy, and what is not written out yet."""
+READ_BY_PANDAS = """
+import sys
 import pandas
-for line in sys.stdin:
-    began = time.perf_counter()
-    log = pandas.read_csv(sys.argv[1], header=None, names=sys.argv[2].split(","))
-    log.value.quantile([0.5, 0.9, 0.95, 0.99, 0.999, 0.9999])
-    print(len(log), log.value.sum(), time.perf_counter() - began, flush=True)
+log = pandas.read_csv(sys.argv[1], header=None, names=sys.argv[2].split(","))
+log.value.quantile([0.5, 0.9, 0.95, 0.99, 0.999, 0.9999])
+print(len(log), log.value.sum())
 """
-READ = """
-import mmap, sys, time
+READ_IN_A_LOOP = """
+import sys
+count = total = 0
+with open(sys.argv[1], encoding="ascii") as file:
+    for line in file:
+        total += int(line.split(",")[1])
+        count += 1
+print(count, total)
+"""
+IMPORT = "from iotrial.cli.main import main; main()"
+PARTS = """
+import atexit, json, os, sys, time
 from pathlib import Path
-from iotrial.formats import formats
-path = Path(sys.argv[1])
-with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-    began = time.perf_counter()
-    (run,) = formats()["fio-log"].read(data, path.name)
-    took = time.perf_counter() - began
-(ios,) = (each.value for each in run.measurements if each.metric == "read.ios")
-# Not getrusage: its peak is handed on by the process that started this one.
-status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
-print(int(ios), took, int(status["VmHWM"].split()[0]) * 1024)
+spent = {}
+def timed(module, name, part):
+    real = getattr(module, name)
+    def call(*words, **more):
+        began = time.perf_counter()
+        try:
+            return real(*words, **more)
+        finally:
+            spent[part] = spent.get(part, 0.0) + time.perf_counter() - began
+    setattr(module, name, call)
+from iotrial.cli.main import main
+from iotrial_import import files, folder, fio_logs, plausible
+begun = files.given
+def given(*words):
+    spent["start"] = time.time() - float(os.environ["BEGAN"])
+    return begun(*words)
+files.given = given
+timed(files, "read", "reading")
+timed(folder, "keep", "writing")
+atexit.register(lambda: Path(sys.argv[-1] + ".parts").write_text(json.dumps(spent)))
+main()
 """
 
 
 @dataclass(frozen=True)
-class Figure:
-    name: str
-    value: float
-    limit: str = ""
-    kept: bool = True
+class Took:
+    """One process: wall and CPU seconds, peak memory in bytes, what it said."""
 
-
-def at_least(name: str, value: float, limit: float) -> Figure:
-    return Figure(name, value, f">= {limit:g}", value >= limit)
-
-
-def against_pandas(took: dict[str, float]) -> Figure:
-    if "pandas" not in took:
-        return Figure("  time of pandas / ours: not measured, see above", 0.0, ">= 4", kept=False)
-    return at_least(
-        "  time of pandas / ours, both loaded beforehand", took["pandas"] / took["ours"], 4.0
-    )
-
-
-def at_most(name: str, value: float, limit: float) -> Figure:
-    return Figure(name, value, f"<= {limit:g}", value <= limit)
+    wall: float
+    cpu: float
+    memory: int
+    said: str
 
 
 def make(path: Path, count: int) -> int:
@@ -104,158 +116,160 @@ def make(path: Path, count: int) -> int:
     return total
 
 
-def counting(path: Path) -> tuple[int, int]:
-    """The limit: nothing that looks at each line can be faster."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        return int(np.count_nonzero(np.frombuffer(bytes(data), np.uint8) == ord("\n"))), 0
-
-
-def ours(path: Path) -> tuple[int, int]:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        (run,) = formats()["fio-log"].read(data, path.name)
-    found = {each.metric: each.value for each in run.measurements}
-    return int(found["read.ios"]), round(found["read.clat.mean"] * found["read.ios"] * 1e9)
-
-
-def usual(path: Path) -> tuple[int, int]:
-    """Ours without the compiled reader."""
-    reader, fio_log_ios.reader = fio_log_ios.reader, lambda *_: None
-    try:
-        return ours(path)
-    finally:
-        fio_log_ios.reader = reader
-
-
-def loading() -> Figure:
-    """Loads the compiled reader."""
+def executed(*argv: str | Path) -> Took:
+    """A process from its start to its end.  Raises SystemExit where it fails."""
     began = time.perf_counter()
-    ready = fio_log_ios.load() is not None
-    name = "loading ours, beforehand (s)" if ready else "loading ours: there is no numba here"
-    return Figure(name, time.perf_counter() - began)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert process.stdout
+    said = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    took = time.perf_counter() - began
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"ingest: {argv[-1]}: exit {process.returncode}")
+    return Took(took, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024, said)
 
 
-def columnar(path: Path) -> tuple[int, int]:
-    """pyarrow alone: a table in memory, one column added up; nothing is checked."""
-    table = csv.read_csv(path, csv.ReadOptions(column_names=NAMES))
-    return table.num_rows, int(table["value"].to_numpy().sum())
+def imported(log: Path, expected: tuple[int, int]) -> Took:
+    """``iotrial import``, into a folder that is removed; what it found is held against what the
+    log was made of."""
+    out = log.parent / "results"
+    took = executed(sys.executable, "-c", IMPORT, "import", log, "--out", out, "--json")
+    told = {each["metric"]: each["value"] for each in json.loads(took.said)["measurements"]}
+    found = int(told["read.ios"]), round(told["read.clat.mean"] * told["read.ios"] * 1e9)
+    right(found, expected, "iotrial")
+    shutil.rmtree(out)
+    return took
 
 
-def loop(path: Path) -> tuple[int, int]:
-    count = total = 0
-    with path.open(encoding="ascii") as file:
-        for line in file:
-            total += int(line.split(",")[1])
-            count += 1
-    return count, total
+def right(found: tuple[int, int], expected: tuple[int, int], whose: str) -> None:
+    if found[0] != expected[0] or abs(found[1] - expected[1]) > expected[0]:
+        raise SystemExit(f"ingest: {whose} read {found}, not {expected}")
 
 
-class Pandas:
-    """pandas in an environment of its own, one process for all rounds."""
-
-    def __init__(self, folder: Path, log: Path) -> None:
-        venv.create(folder / "pandas", with_pip=True)
-        python = folder / "pandas/bin/python"
-        subprocess.run(
-            (python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "pandas"),
-            check=True, capture_output=True, text=True, timeout=600,
-        )  # fmt: skip
-        self._process = subprocess.Popen(
-            (python, "-c", PANDAS, log, ",".join(NAMES)),
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-
-    def read(self, _: Path) -> tuple[int, int]:
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write("again\n")
-        self._process.stdin.flush()
-        count, total, _ = self._process.stdout.readline().split()
-        return int(count), int(total)
-
-    def close(self) -> None:
-        self._process.communicate()
+def parts(log: Path) -> dict[str, float]:
+    """Seconds of each part of one import."""
+    out = log.parent / "results"
+    began = time.perf_counter()
+    os.environ["BEGAN"] = f"{time.time()}"
+    executed(sys.executable, "-c", PARTS, "import", log, "--out", out)
+    whole = time.perf_counter() - began
+    told = Path(f"{out}.parts")
+    found: dict[str, float] = json.loads(told.read_text())
+    told.unlink()
+    shutil.rmtree(out)
+    found["deriving, and the end"] = whole - sum(found.values())
+    return found
 
 
-def race(
-    log: Path, expected: tuple[int, int], peers: dict[str, Callable[[Path], tuple[int, int]]],
-    rounds: int,
-) -> dict[str, float]:  # fmt: skip
-    """Median seconds of each, read in a random order in every round.  All must find the same."""
-    order, took = random.Random(1), {name: [] for name in peers}
-    for number in range(rounds + 1):
-        for name in order.sample(list(peers), len(peers)):
-            began = time.perf_counter()
-            found = peers[name](log)
-            spent = time.perf_counter() - began
-            if found[0] != expected[0] or (found[1] and abs(found[1] - expected[1]) > expected[0]):
-                raise SystemExit(f"{name} read {found}, not {expected}")
+def pandas_here(folder: Path) -> Path:
+    """A Python that has pandas.  Raises SubprocessError, OSError."""
+    venv.create(folder / "pandas", with_pip=True)
+    python = folder / "pandas/bin/python"
+    subprocess.run(
+        (python, "-m", "pip", "install", "--quiet", "--only-binary", ":all:", "pandas"),
+        check=True, capture_output=True, text=True, timeout=600,
+    )  # fmt: skip
+    return python
+
+
+def rounds(
+    small: tuple[Path, tuple[int, int]], peers: Mapping[str, Sequence[str | Path]], count: int
+) -> dict[str, list[Took]]:
+    """Everybody reads the small log once a round, in random order."""
+    order, took = random.Random(1), defaultdict(list)
+    log, expected = small
+    for number in range(count + 1):
+        for name in order.sample(["ours", *peers], 1 + len(peers)):
+            if name == "ours":
+                made = imported(log, expected)
+            else:
+                made = executed(*peers[name])
+                right((int(made.said.split()[0]), int(made.said.split()[1])), expected, name)
             if number:  # the first round reads programs, and the log into memory
-                took[name].append(spent)
-    return {name: statistics.median(each) for name, each in took.items()}
+                took[name].append(made)
+    return took
 
 
-def large(folder: Path, count: int) -> list[Figure]:
-    path = folder / "large" / NAME
-    path.parent.mkdir()
-    make(path, count)
-    size = path.stat().st_size
-    done = subprocess.run(
-        (sys.executable, "-c", READ, path), capture_output=True, text=True, check=True
+def judged(
+    limits: Limits,
+    small: tuple[int, Mapping[str, Sequence[Took]], Mapping[str, float]],
+    large: tuple[int, Sequence[Took], Mapping[str, float]],
+) -> None:
+    """Of each log its lines, what was taken, and the parts of one import."""
+    lines, took, own = small
+    wall = {name: [each.wall for each in made] for name, made in took.items()}
+    print(f"\n{lines / 1e6:g} million lines")
+    limits.tell("import, whole process (s)", mean_of(wall["ours"]))
+    limits.tell("  million lines/s", mean_of([lines / each / 1e6 for each in wall["ours"]]))
+    limits.tell("  CPU (s)", mean_of([each.cpu for each in took["ours"]]))
+    for name, least in (("pandas", PANDAS), ("loop", LOOP)):
+        if name in wall:
+            limits.at_least(f"  time of {name} / ours", ratio_of(wall[name], wall["ours"]), least)
+        else:
+            limits.unmeasured(f"  time of {name} / ours", "see above")
+    _parts(limits, own)
+    rate = lines / own["reading"]
+    limits.at_least("  million lines/s while it reads", rate / 1e6, READING / 1e6)
+    lines, made, own = large
+    print(f"\n{lines / 1e6:g} million lines")
+    limits.tell("import, whole process (s)", mean_of([each.wall for each in made]))
+    limits.at_least(
+        "  million lines/s",
+        mean_of([lines / each.wall / 1e6 for each in made]),
+        LINES_A_SECOND / 1e6,
     )
-    path.unlink()
-    lines, took, peak = (float(word) for word in done.stdout.split())
-    name = f"{count / 1e6:g} million lines, {size / GIB:.2f} GiB"
-    return [
-        at_most(f"{name}: peak memory (GiB)", peak / GIB, 1.0),
-        Figure("  lines read (million)", lines / 1e6, f"= {count / 1e6:g}", lines == count),
-        Figure("  million lines/s, from the disk or memory", lines / took / 1e6),
-    ]
+    limits.tell("  CPU (s)", mean_of([each.cpu for each in made]))
+    peak = max(each.memory for each in made)
+    limits.at_most("  peak memory (GiB)", peak / GIB, MEMORY / GIB)
+    _parts(limits, own)
+
+
+def _parts(limits: Limits, own: Mapping[str, float]) -> None:
+    for name in ("start", "reading", "deriving, and the end", "writing"):
+        limits.tell(f"    of one import: {name} (s)", own[name])
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=3_000_000)
+    parser.add_argument("--large", type=int, default=86_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--large", type=int, default=100_000_000)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--folder", type=Path, default=Path("/var/tmp"))  # noqa: S108
     asked = parser.parse_args()
-    folder = Path(tempfile.mkdtemp(prefix="iotrial-bench-", dir="/var/tmp"))
-    kept, pandas = True, None
+    count, many = (2, 20_000_000) if asked.quick else (asked.rounds, asked.large)
+    need = ROOM * 25 * many
+    if (free := shutil.disk_usage(asked.folder).free) < need:
+        raise SystemExit(f"ingest: {asked.folder} has {free / GIB:.1f} GiB free, not the"
+                         f" {need / GIB:.1f} that it takes")  # fmt: skip
+    folder = Path(tempfile.mkdtemp(prefix="iotrial-bench-", dir=asked.folder))
+    limits = Limits()
     try:
-        log = folder / NAME
-        expected = (asked.lines, make(log, asked.lines))
-        loaded = loading()
-        peers = {"counting": counting, "ours": ours, "usual": usual, "pyarrow": columnar,
-                 "loop": loop}  # fmt: skip
+        log, long = folder / "small" / NAME, folder / "large" / NAME
+        log.parent.mkdir()
+        long.parent.mkdir()
+        expected = asked.lines, make(log, asked.lines)
+        peers: dict[str, Sequence[str | Path]] = {
+            "loop": (sys.executable, "-c", READ_IN_A_LOOP, log)
+        }
         try:
-            pandas = Pandas(folder, log)
-            peers["pandas"] = pandas.read
+            python = pandas_here(folder)
+            peers["pandas"] = (python, "-c", READ_BY_PANDAS, log, ",".join(NAMES))
         except (subprocess.SubprocessError, OSError) as error:
             why = (getattr(error, "stderr", "") or str(error)).strip().splitlines()[-1]
             print(f"pandas: cannot be installed here: {why}", file=sys.stderr)
-        took = race(log, expected, peers, asked.rounds)
-        cores = len(os.sched_getaffinity(0))
-        words = f"{asked.lines / 1e6:g} million lines, {cores} cores, medians of {asked.rounds}"
-        figures = [
-            loaded,
-            at_least(f"{words}: ours, million lines/s", asked.lines / took["ours"] / 1e6, 10.0),
-            *(Figure(f"  {name} (s)", seconds) for name, seconds in took.items()),
-            against_pandas(took),
-            at_least("  time of a plain loop / ours", took["loop"] / took["ours"], 2.5),
-            Figure("  time of pyarrow alone / ours", took["pyarrow"] / took["ours"]),
-            Figure("  time of ours / counting lines", took["ours"] / took["counting"]),
-            Figure("  time of ours by the usual reader / ours", took["usual"] / took["ours"]),
-            *large(folder, 10_000_000 if asked.quick else asked.large),
-        ]
-        for each in figures:
-            shown = f"{each.name:64} {each.value:10.3f}  {each.limit:8}"
-            print(f"{shown} {'' if each.kept else 'NOT KEPT'}".rstrip(), flush=True)
-            kept &= each.kept
+        took = rounds((log, expected), peers, count)
+        of_small = asked.lines, took, parts(log)
+        of_long = many, make(long, many)
+        made = [imported(long, of_long) for _ in range(count)]
+        print(machine())
+        print(f"{log.stat().st_size / MIB:.0f} MiB and {long.stat().st_size / GIB:.2f} GiB,"
+              f" {count} rounds, in {asked.folder}")  # fmt: skip
+        judged(limits, of_small, (many, made, parts(long)))
     finally:
-        if pandas:
-            pandas.close()
         shutil.rmtree(folder, ignore_errors=True)
-    return 0 if kept else 1
+    return limits.status()
 
 
 if __name__ == "__main__":

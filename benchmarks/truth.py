@@ -12,7 +12,8 @@ no study after that time.
 A study is wrong when any of its verdicts is: *better* or *worse* of a pair that is not, or *same*
 beyond the margin of 1.5 %.  *cannot-tell* is never wrong, and printed.  Exits 1 when so many
 studies are wrong that an error rate of 5 % would show them in one benchmark of 1,000 only, when a
-trial of a -20 % arm was not seen to be worse, when a study failed, or left a control group behind.
+trial of a -20 % arm was not seen to be worse, when a study failed, or left a control group behind,
+and where nothing could be measured: nothing is skipped.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import binom
+from _limits import CONFIDENCE, Limits, machine, mean_of, median_of
+from scipy.stats import beta, binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 import throttled
@@ -102,7 +104,7 @@ def measure(asked: argparse.Namespace, folder: Path) -> Counts:
         text = throttled.study(place, noise=noise, design=design, runtime=asked.runtime)
         answer = one(text, place)
         if throttled.GROUP.exists():
-            raise SystemExit(f"{throttled.GROUP} was left behind, or is somebody else's")
+            raise SystemExit(f"truth: {throttled.GROUP} was left behind, or is another process's")
         if not answer:
             counts.failed += 1
             continue
@@ -123,39 +125,50 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=101)
     parser.add_argument("--runtime", default="1s")
     asked = parser.parse_args()
+    limits = Limits(34)
     if why := throttled.why_not():
-        raise SystemExit(f"truth: {why}")
+        limits.unmeasured("truth", why)
+        return limits.status()
     folder = Path(tempfile.mkdtemp(prefix="iotrial-truth-", dir="/var/tmp"))
     os.environ["IOTRIAL_STATE"] = str(folder / "state")
     try:
         counts = measure(asked, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _print(counts)
+    print(machine())
+    judged(limits, counts)
+    return limits.status()
 
 
-def _print(counts: Counts) -> int:
+def judged(limits: Limits, counts: Counts) -> None:
     number = len(counts.trials)
-    if not number:
-        raise SystemExit("truth: no study came to its end")
     for arm, found in counts.verdicts.items():
         told = ", ".join(f"{verdict} {n}" for verdict, n in found.most_common())
         print(f"{arm:8} truly {throttled.ARMS[arm]:+4.0%}   {told}")
-    print(f"trials a study, median           {statistics.median(counts.trials):8.0f}")
-    print(f"seconds a study, median          {statistics.median(counts.seconds):8.0f}")
+    limits.at_most("failed studies", counts.failed, 0, form=".0f")
+    if not number:
+        limits.unmeasured("wrong studies", "no study came to its end")
+        return
+    limits.tell("trials a study", median_of(counts.trials), form=".0f")
+    limits.tell("seconds a study", median_of(counts.seconds), form=".0f")
     if len(counts.missed) > 1:
-        print(f"IOPS beside the limit drawn (%)  {100 * statistics.fmean(counts.missed):+8.2f}")
-        print(f"  standard deviation (%)         {100 * statistics.stdev(counts.missed):8.2f}")
+        of_limit = [100 * each for each in counts.missed]
+        limits.tell("IOPS beside the limit drawn (%)", mean_of(of_limit), form="+.2f")
+        limits.tell("  standard deviation (%)", statistics.stdev(of_limit), form=".2f")
+    share, ends = counts.wrong / number, clopper_pearson(counts.wrong, number)
+    limits.tell("wrong studies (%)", (100 * share, (100 * ends[0], 100 * ends[1])), form=".1f")
     limit = int(binom.isf(CHANCE, number, ERROR))
-    good = counts.wrong <= limit
-    print(f"wrong studies of {number:<4}            {counts.wrong:8}  <= {limit}"
-          f"{'' if good else '  NOT KEPT'}")  # fmt: skip
-    seen = counts.verdicts["twenty"]["worse"] == number
-    print(f"-20 % seen in {number:<4}               {counts.verdicts['twenty']['worse']:8}"
-          f"  = {number}{'' if seen else '  NOT KEPT'}")  # fmt: skip
-    print(f"failed studies                   {counts.failed:8}  = 0"
-          f"{'  NOT KEPT' if counts.failed else ''}")  # fmt: skip
-    return 0 if good and seen and not counts.failed else 1
+    limits.at_most(f"wrong studies of {number}", counts.wrong, limit, form=".0f")
+    seen = counts.verdicts.get("twenty", Counter())["worse"]
+    limits.at_least(f"studies of {number} that saw -20 %", seen, number, form=".0f")
+
+
+def clopper_pearson(wrong: int, number: int) -> tuple[float, float]:
+    """The exact 95 % interval of a share (Clopper and Pearson 1934)."""
+    tail = (1 - CONFIDENCE) / 2
+    low = float(beta.ppf(tail, wrong, number - wrong + 1)) if wrong else 0.0
+    high = float(beta.isf(tail, wrong + 1, number - wrong)) if wrong < number else 1.0
+    return low, high
 
 
 if __name__ == "__main__":

@@ -1,0 +1,117 @@
+"""Limits: what a benchmark prints of each number, its interval and its limit, and its exit code.
+
+A limit on a number with an interval is missed where the whole interval lies beyond it: short of
+that the runs cannot tell, which is printed.  Without an interval the number itself decides.  What
+could not be measured is missed too: a benchmark that measured nothing has shown nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from scipy.special import stdtrit
+from scipy.stats import binom
+
+Interval = tuple[float, float]
+Found = float | tuple[float, Interval]
+"""A number, or one with its interval."""
+CONFIDENCE = 0.95
+NOWHERE: Interval = (-math.inf, math.inf)
+
+
+def mean_of(values: Sequence[float]) -> tuple[float, Interval]:
+    """The mean and its 95 % t interval; of one value an interval without ends."""
+    mean, count = math.fsum(values) / len(values), len(values)
+    if count < 2:
+        return mean, NOWHERE
+    error = math.sqrt(math.fsum((each - mean) ** 2 for each in values) / (count - 1) / count)
+    half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error
+    return mean, (mean - half, mean + half)
+
+
+def ratio_of(ones: Sequence[float], others: Sequence[float]) -> tuple[float, Interval]:
+    """The geometric mean of the ratios, pair by pair, and its t interval on the log scale."""
+    mean, ends = mean_of([math.log(one / other) for one, other in zip(ones, others, strict=True)])
+    low, high = (math.exp(end) if end < math.inf else math.inf for end in ends)
+    return math.exp(mean), (low, high)
+
+
+def median_of(values: Sequence[float]) -> tuple[float, Interval]:
+    """The median, and the order statistics that hold it in 95 % of cases at least (the sign test
+    turned round: H. A. David and H. N. Nagaraja (2003), *Order Statistics*, 7.1)."""
+    ordered, count = sorted(values), len(values)
+    middle = (ordered[(count - 1) // 2] + ordered[count // 2]) / 2
+    at = int(binom.ppf((1 - CONFIDENCE) / 2, count, 0.5))
+    return middle, (ordered[at - 1], ordered[count - at]) if at else NOWHERE
+
+
+@dataclass
+class Limits:
+    """Prints figures, names in ``width`` characters, and knows which limits were missed."""
+
+    width: int = 60
+    missed: list[str] = field(default_factory=list)
+
+    def tell(self, name: str, found: Found, *, form: str = ".3f", beside: str = "") -> None:
+        """A figure without a limit."""
+        self._row(name, _number(found, form), beside)
+
+    def at_most(
+        self, name: str, found: Found, limit: float, *, form: str = ".3f", beside: str = ""
+    ) -> None:
+        value, (low, _) = _ends(found)
+        said = self._judged(name, value <= limit, low <= limit)
+        self._row(name, _number(found, form), f"<= {limit:g}", said, beside)
+
+    def at_least(
+        self, name: str, found: Found, limit: float, *, form: str = ".3f", beside: str = ""
+    ) -> None:
+        value, (_, high) = _ends(found)
+        said = self._judged(name, value >= limit, high >= limit)
+        self._row(name, _number(found, form), f">= {limit:g}", said, beside)
+
+    def unmeasured(self, name: str, why: str) -> None:
+        """Something with a limit that could not be measured."""
+        self.missed.append(name)
+        print(f"{name}: NOT MEASURED: {why}", flush=True)
+
+    def status(self) -> int:
+        """The exit code; the limits that were missed are named once more."""
+        for name in self.missed:
+            print(f"limit missed: {name.strip()}", flush=True)
+        return 1 if self.missed else 0
+
+    def _judged(self, name: str, *kept: bool) -> str:
+        """``kept`` is of the number, and of the end of its interval on the limit's good side."""
+        if any(kept):
+            return "" if all(kept) else "(its interval holds the limit)"
+        self.missed.append(name)
+        return "MISSED"
+
+    def _row(self, name: str, number: str, *more: str) -> None:
+        print(f"{name:{self.width}} {number}  {'  '.join(filter(None, more))}".rstrip(), flush=True)
+
+
+def _ends(found: Found) -> tuple[float, Interval]:
+    return found if isinstance(found, tuple) else (found, (found, found))
+
+
+def _number(found: Found, form: str) -> str:
+    value, (low, high) = _ends(found)
+    shown = f"{value:>10{form}}"
+    if not isinstance(found, tuple) or math.inf in (-low, high):
+        return shown
+    return f"{shown} ({low:{form}} … {high:{form}})"
+
+
+def machine() -> str:
+    """What the numbers depend on, in a line."""
+    said = Path("/proc/cpuinfo").read_text("utf-8", "replace").splitlines()
+    model = next((line.partition(": ")[2] for line in said if line.startswith("model name")), "?")
+    cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
+    return f"{model}, {cores} cores, Linux {platform.release()}, load {load:.1f}"
