@@ -1,25 +1,30 @@
-"""`iotrial saturate` beside an exhaustive grid and a hand-made job, on a loop device over memory.
+"""`iotrial saturate` beside a whole grid and a hand-made job, with a latency bound and without.
 
-    ./dev bench saturate [--quick] [--size 512] [--blocks 32] [--runtime 1s] [--p99 0] [--json FILE]
+    ./dev bench saturate [--quick] [--size 512] [--blocks 32] [--runtime 1s] [--p99 100us]
+                         [--json FILE]
 
-Needs root, fio and room in /dev/shm.  The search is run once, as a user would.  The grid is every
-load that the search could have chosen, each measured once by bare fio, for as long as a deciding
-trial and in random order; what it would take with trials as short as those of the search is printed
-too, without a limit.
+Needs root, fio and room in /dev/shm: the target is a loop device over memory.  The search is run
+once, as a user would.  The grid is every load that the search could have chosen, each measured once
+by bare fio, for as long as a deciding trial and in random order; what it would take with trials as
+short as those of the search is printed too, without a limit.
+
+The search is then run with a bound on the 99th percentile of latency (``--p99``; otherwise the
+median of the grid's, which half of the loads keep), and is held against the best of the grid that
+keeps it.
 
 Who is highest of five hundred single trials is high by luck as well.  So the grid's best
-:data:`TOP` are measured again, in :data:`CHOOSING` blocks, to choose the one that is its best, and
-then that one, the search's answer and the hand-made job of the violin study (libaio, 20 jobs,
-depth 20) are measured side by side in blocks of their own, each block in random order.  None of the
-trials that chose anything is in the ratios (D. R. Cox (1975), A note on data-splitting for the
-evaluation of significance levels, Biometrika 62, 441-444).
+:data:`TOP` are measured again, in :data:`CHOOSING` blocks, to choose the one that is its best (that
+keeps the bound in their median), and then that one, the search's answer and, without a bound, the
+hand-made job of the violin study (libaio, 20 jobs, depth 20) are measured side by side in blocks of
+their own, each block in random order.  None of the trials that chose anything is in the ratios
+(D. R. Cox (1975), A note on data-splitting for the evaluation of significance levels, Biometrika
+62, 441-444).
 
 Prints each figure beside its limit, ratios with 95 % t intervals on the log scale; exits 1 when a
-limit is not kept.  Where the interval holds the limit, *nobody can tell* stands beside it.  The
-same is said of the grid's best against the hand-made job: where that has no room for the limit,
-this machine has none to give.  Other work takes CPU from all of them: how much, at least, is
-printed (what all processes spent in user mode, less what fio did).  ``--quick`` measures 8 blocks
-side by side in place of 32; ``--json`` writes every number.
+limit is missed.  The grid's best against the hand-made job says whether this machine has room for
+the limit on that.  Other work takes CPU from all of them: how much, at least, is printed (what all
+processes spent in user mode, less what fio did).  ``--quick`` measures 8 blocks side by side in
+place of 32; ``--json`` writes every number.
 """
 
 from __future__ import annotations
@@ -38,10 +43,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from scipy.stats import t as student
+from _limits import Interval, Limits, machine, median_of, ratio_of
 
 from iotrial.formats.fio import json_output
 from iotrial.model.study import Study
@@ -85,17 +91,22 @@ def loop_over_memory(size: int) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def searched(node: str, folder: Path, asked: argparse.Namespace) -> tuple[dict[str, Any], float]:
-    """What ``iotrial saturate --json`` says, and how long it took."""
+def searched(
+    node: str, folder: Path, runtime: str, p99: str = ""
+) -> tuple[dict[str, Any] | None, float]:
+    """What ``iotrial saturate --json`` says, and how long it took; None where no load keeps the
+    bound."""
     argv = [sys.executable, "-m", "iotrial.cli.main", "saturate", node, "--json", "--out"]
-    argv += [str(folder), "--runtime", asked.runtime]
-    argv += ["--p99", asked.p99] if asked.p99 != "0" else []
+    argv += [str(folder), "--runtime", runtime, *(["--p99", p99] if p99 else [])]
     began = time.monotonic()
     done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    took = time.monotonic() - began
+    if p99 and done.returncode == 1:
+        return None, took
     if done.returncode:
         raise SystemExit(f"saturate: the search ended with {done.returncode}: {done.stdout}")
     answer: dict[str, Any] = json.loads(done.stdout)
-    return answer["ceiling"], time.monotonic() - began
+    return answer["ceiling"], took
 
 
 def command(study: Study, workload: str, cell: Treatment, node: str) -> list[str]:
@@ -112,13 +123,21 @@ def by_hand(argv: Sequence[str]) -> list[str]:
     return [*kept, *(f"--{option}={value}" for option, value in BY_HAND.items())]
 
 
-def iops(argv: Sequence[str], folder: Path) -> float:
-    """One load by bare fio; 0 where it fails."""
+class Point(NamedTuple):
+    """One load: IOPS (0: it failed), and the 99th percentile of its latencies in seconds."""
+
+    iops: float
+    p99: float
+
+
+def point(argv: Sequence[str], folder: Path) -> Point:
+    """One load by bare fio."""
     done = subprocess.run(argv, cwd=folder, capture_output=True, check=False, timeout=120)
     if done.returncode:
-        return 0.0
+        return Point(0.0, math.inf)
     found = json_output.parse((folder / "fio.json").read_bytes(), "fio.json").measurements
-    return next((m.value for m in found if m.metric == "read.iops" and m.job == "all"), 0.0)
+    told = {m.metric: m.value for m in found if m.job == "all"}
+    return Point(told.get("read.iops", 0.0), told.get("read.clat.p99", math.inf))
 
 
 def user_seconds() -> float:
@@ -140,14 +159,14 @@ def others(share: list[float]) -> Iterator[None]:
 
 def side_by_side(
     rivals: Mapping[str, Sequence[str]], folder: Path, blocks: int, seed: int
-) -> dict[str, list[float]]:
-    """IOPS of each rival, by block, each block in a random order of its own."""
-    values: dict[str, list[float]] = {name: [] for name in rivals}
+) -> dict[str, list[Point]]:
+    """What each rival did, by block, each block in a random order of its own."""
+    values: dict[str, list[Point]] = {name: [] for name in rivals}
     for block in range(blocks):
         names = list(rivals)
         random.Random(f"{seed} {block}").shuffle(names)
         for name in names:
-            values[name].append(iops(rivals[name], folder))
+            values[name].append(point(rivals[name], folder))
     return values
 
 
@@ -156,24 +175,36 @@ def lasts(workload: Workload) -> float:
     return sum(parse_seconds(str(workload.option(name))) for name in ("ramp_time", "runtime"))
 
 
-def ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
-    """Of geometric means, with its interval, paired by block."""
-    logs = [math.log(a / b) for a, b in zip(one, other, strict=True) if a and b]
-    mean = statistics.fmean(logs)
-    half = float(student.ppf(0.975, len(logs) - 1)) * statistics.stdev(logs) / len(logs) ** 0.5
-    return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
+def ratio(one: Sequence[Point], other: Sequence[Point]) -> tuple[float, Interval]:
+    """Of IOPS: geometric means, with the interval, paired by block."""
+    pairs = [(a.iops, b.iops) for a, b in zip(one, other, strict=True) if a.iops and b.iops]
+    return ratio_of([a for a, _ in pairs], [b for _, b in pairs])
 
 
-def said(what: str, value: tuple[float, float, float], limit: float) -> bool:
-    kept = value[0] >= limit
-    unkept = "  NOT KEPT" + (", but nobody can tell" if value[2] >= limit else "")
-    print(f"{what:46} {value[0]:7.3f}  ({value[1]:.3f} … {value[2]:.3f})  >= {limit}"
-          f"{'' if kept else unkept}")  # fmt: skip
-    return kept
+def typical(values: Sequence[Point]) -> float:
+    return math.exp(statistics.fmean(math.log(max(each.iops, 1.0)) for each in values))
 
 
-def typical(values: Sequence[float]) -> float:
-    return math.exp(statistics.fmean(math.log(max(each, 1.0)) for each in values))
+def usual_p99(values: Sequence[Point]) -> float:
+    return statistics.median(each.p99 for each in values)
+
+
+@dataclass
+class Comparison:
+    """Of one bound in seconds (infinity: none): the search's answer (None: it found no load), its
+    seconds and those of the grid, and what was measured to choose and side by side."""
+
+    bound: float
+    found: dict[str, Any] | None
+    seconds: tuple[float, float]
+    chosen: dict[str, list[Point]]
+    values: dict[str, list[Point]]
+
+
+def strongest(chosen: Mapping[str, Sequence[Point]], bound: float) -> str:
+    """The one with the most IOPS of those that keep the bound; of all where none does."""
+    keeping = [name for name, each in chosen.items() if usual_p99(each) <= bound]
+    return max(keeping or chosen, key=lambda name: typical(chosen[name]))
 
 
 def main() -> int:
@@ -182,69 +213,101 @@ def main() -> int:
     parser.add_argument("--size", type=int, default=512, help="of the device, in MiB")
     parser.add_argument("--blocks", type=int, default=32)
     parser.add_argument("--runtime", default="1s")
-    parser.add_argument("--p99", default="0")
+    parser.add_argument("--p99", default="", help="the bound; the median of the grid's otherwise")
     parser.add_argument("--json", type=Path, help="where to write every number")
     asked = parser.parse_args()
+    limits = Limits(46)
     if os.geteuid() or not shutil.which("fio"):
-        raise SystemExit("saturate: needs root and fio")
+        limits.unmeasured("saturate", "needs root and fio")
+        return limits.status()
     folder = Path(tempfile.mkdtemp(prefix="iotrial-saturate-", dir="/var/tmp"))
     os.environ["IOTRIAL_STATE"] = str(folder / "state")
     try:
         with loop_over_memory(asked.size << 20) as node:
-            return _compare(node, folder, asked)
+            measured(limits, node, folder, asked)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+    return limits.status()
 
 
-def _compare(node: str, folder: Path, asked: argparse.Namespace) -> int:
+def measured(limits: Limits, node: str, folder: Path, asked: argparse.Namespace) -> None:
     busy: list[float] = []
     with others(busy):
-        found, took = searched(node, folder / "results", asked)
+        found, took = searched(node, folder / "results", asked.runtime)
     study = open_results(folder / "results").study
     final = study.workloads[1].name
-    best: Treatment = tuple(found["best"]["treatment"].items())
     cells = list(study.treatments(final))
     random.Random(1).shuffle(cells)  # an order that can be had again
     began = time.monotonic()
     with others(busy):
-        grid = {cell: iops(command(study, final, cell, node), folder) for cell in cells}
+        grid = {cell: point(command(study, final, cell, node), folder) for cell in cells}
     whole = time.monotonic() - began
-    top = {treatment_text(cell): command(study, final, cell, node)
-           for cell in sorted(grid, key=lambda cell: -grid[cell])[:TOP]}  # fmt: skip
+    bound = parse_seconds(asked.p99) if asked.p99 else usual_p99(list(grid.values()))
+    blocks = 8 if asked.quick else asked.blocks
+
+    def compared(bound: float, found: dict[str, Any] | None, took: float) -> Comparison:
+        keeping = [cell for cell in grid if grid[cell].p99 <= bound] or [*grid]
+        best = sorted(keeping, key=lambda cell: -grid[cell].iops)[:TOP]
+        top = {treatment_text(cell): command(study, final, cell, node) for cell in best}
+        with others(busy):
+            chosen = side_by_side(top, folder, CHOOSING, 1)
+        rivals = {"grid": top[strongest(chosen, bound)]}
+        if found:
+            answer: Treatment = tuple(found["best"]["treatment"].items())
+            rivals["search"] = command(study, final, answer, node)
+            if bound == math.inf:
+                rivals["by hand"] = by_hand(rivals["search"])
+        with others(busy):
+            values = side_by_side(rivals, folder, blocks, 2)
+        return Comparison(bound, found, (took, whole), chosen, values)
+
+    free = compared(math.inf, found, took)
     with others(busy):
-        chosen = side_by_side(top, folder, CHOOSING, 1)
-    strongest = max(chosen, key=lambda name: typical(chosen[name]))
-    ours = command(study, final, best, node)
-    rivals = {"search": ours, "grid": top[strongest], "by hand": by_hand(ours)}
-    with others(busy):
-        values = side_by_side(rivals, folder, 8 if asked.quick else asked.blocks, 2)
+        found, took = searched(
+            node, folder / "bounded", asked.runtime, f"{bound * 1e6:.1f}us"
+        )  # fmt: skip
+    bounded = compared(bound, found, took)
     if asked.json:
         everything = {"grid": {treatment_text(cell): value for cell, value in grid.items()},
-                      "chosen": chosen, "values": values, "search": found, "others": busy,
-                      "seconds": {"search": took, "grid": whole}}  # fmt: skip
+                      "free": asdict(free), "bounded": asdict(bounded), "others": busy}  # fmt: skip
         asked.json.write_text(json.dumps(everything, indent=1), encoding="utf-8")
-    print(f"the search's answer   {treatment_text(best)}")
-    print(f"the grid's best       {strongest}")
-    for name, each in (*chosen.items(), *values.items()):
-        sd = statistics.stdev(map(math.log, each)) if all(each) else math.nan
-        print(f"  {name:58} IOPS {typical(each):8.0f}  a trial's sd {sd:.1%}")
+    print(machine())
     shares = ", ".join(f"{share:.0%}" for share in busy)
-    print(f"CPU taken by other work, at least (search, grid, choosing, side by side): {shares}")
-    print(f"loads: {found['searched']} searched, {found['racing']} raced, {len(cells)} in the grid")
-    good = said("best of the search / best of the grid", ratio(values["search"], values["grid"]),
-                SHARE)  # fmt: skip
-    share = took / whole
-    print(f"{'time of the search / of the grid':46} {share:7.3f}  ({took:.0f} s, {whole:.0f} s)"
-          f"  <= {TIME}{'' if share <= TIME else '  NOT KEPT'}")  # fmt: skip
+    print(f"CPU taken by other work, at least, in each of the parts: {shares}")
+    print(f"{len(cells)} loads in the grid")
     shorter = whole - len(cells) * (lasts(study.workloads[1]) - lasts(study.workloads[0]))
-    print(f"  / of a grid of trials as short as the search's {took / shorter:5.3f}")
-    hand = said("search / libaio, 20 jobs, depth 20", ratio(values["search"], values["by hand"]),
-                HAND)  # fmt: skip
-    room = ratio(values["grid"], values["by hand"])
-    print(f"{'  / of the best of the grid, which has the room':46} {room[0]:7.3f}  "
-          f"({room[1]:.3f} … {room[2]:.3f})"
-          f"{f'  this machine has no {HAND} to give' if room[2] < HAND else ''}")  # fmt: skip
-    return 0 if good and hand and share <= TIME else 1
+    limits.tell("time of the search / a grid of trials as short", free.seconds[0] / shorter)
+    judged(limits, free)
+    judged(limits, bounded)
+
+
+def judged(limits: Limits, made: Comparison) -> None:
+    """What the search came to beside the grid, under one bound."""
+    free = made.bound == math.inf
+    print("\nwithout a bound" if free else f"\nwith a p99 of {made.bound * 1e6:.0f} µs at most")
+    for name, each in (*made.chosen.items(), *made.values.items()):
+        print(f"  {name:58} IOPS {typical(each):8.0f}  p99 {usual_p99(each) * 1e6:6.0f} µs")
+    took, whole = made.seconds
+    if made.found is None:
+        limits.unmeasured("best of the search / best of the grid", "no load kept the bound")
+        return
+    print(
+        f"  the search's answer: {treatment_text(tuple(made.found['best']['treatment'].items()))}"
+    )
+    print(f"  loads: {made.found['searched']} searched, {made.found['racing']} raced")
+    search, grid = made.values["search"], made.values["grid"]
+    limits.at_least("best of the search / best of the grid", ratio(search, grid), SHARE)
+    limits.at_most("time of the search / of the grid", took / whole, TIME,
+                   beside=f"({took:.0f} s, {whole:.0f} s)")  # fmt: skip
+    if not free:
+        late = median_of([each.p99 * 1e6 for each in search])
+        limits.at_most("p99 of the search's answer (µs)", late, made.bound * 1e6, form=".0f")
+        return
+    hand = made.values["by hand"]
+    room = ratio(grid, hand)
+    beside = f"this machine has no {HAND} to give" if room[1][1] < HAND else ""
+    limits.at_least("search / libaio, 20 jobs, depth 20", ratio(search, hand), HAND, beside=beside)
+    limits.tell("  best of the grid / the same", room)
 
 
 if __name__ == "__main__":
