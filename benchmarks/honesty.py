@@ -47,6 +47,7 @@ from _honesty_designs import (
     decided,
     one,
 )
+from _limits import Limits
 from scipy.special import betaincinv
 
 import iotrial.stats
@@ -132,7 +133,9 @@ def main() -> int:
                 )
     worst = max((cell.share for cell in cells), default=0.0)
     print(f"\n{len(cells)} cells, the largest {100 * worst:.1f} %, {len(above)} above 5 %")
-    return int(bool(above))
+    limits = Limits()
+    limits.at_most("cells that are above 5 %, all of them looked at", len(above), 0, form=".0f")
+    return limits.status()
 
 
 def simulated(asked: argparse.Namespace) -> list[Cell]:

@@ -19,6 +19,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from _limits import Limits
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from iotrial.hosts.local import LocalHost
@@ -85,18 +87,10 @@ def left(cache: Path) -> list[str]:
     return [*map(str, processes(folder)), *files]
 
 
-class Said:
-    """What is printed, and whether every limit was kept."""
-
-    def __init__(self) -> None:
-        self.kept = True
-
-    def row(self, what: str, value: float, limit: float, unit: str, kernel: float = 0.0) -> None:
-        self.kept &= value <= limit
-        verdict = "kept" if value <= limit else "MISSED"
-        beside = f"{value / kernel:>5.1f} × the bare kernel's {kernel:.1f} s" if kernel else ""
-        print(f"{what:<40} {value:>6.1f} {unit:<2}  limit {limit:>4.0f}  {verdict:<6} {beside}")
-        sys.stdout.flush()
+def row(limits: Limits, what: str, value: float, limit: float, kernel: float = 0.0) -> None:
+    """``kernel``: what the bare kernel took (0: it is nothing that a kernel takes too)."""
+    beside = f"{value / kernel:.1f} × the bare kernel's {kernel:.1f} s" if kernel else ""
+    limits.at_most(what, value, limit, form=".1f", beside=beside)
 
 
 def main() -> int:
@@ -105,7 +99,7 @@ def main() -> int:
     )
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    said = Said()
+    limits = Limits(40)
     with tempfile.TemporaryDirectory(prefix="iotrial-labs-") as folder:
         cache, mounts = Path(folder), _MOUNTS.read_text()
         lab = VirtualLab(cache)
@@ -114,24 +108,25 @@ def main() -> int:
             if image:
                 print(f"The first `up` is not timed: there is an image, {image.folder}")
             else:
-                said.row("first `up disks`", timed(lambda: lab.vmlab("up", "disks")), FIRST, "s")
+                row(limits, "first `up disks` (s)", timed(lambda: lab.vmlab("up", "disks")), FIRST)
                 lab.vmlab("down", "disks")
             for _ in range(asked.rounds):
                 kernel = bare(lab)
-                said.row("`up disks`", timed(lambda: lab.vmlab("up", "disks")), DISKS, "s", kernel)
-                said.row("  memory of its node", memory(lab) / 1e6, MEMORY / 1e6, "MB")
+                took = timed(lambda: lab.vmlab("up", "disks"))
+                row(limits, "`up disks` (s)", took, DISKS, kernel)
+                row(limits, "  memory of its node (MB)", memory(lab) / 1e6, MEMORY / 1e6)
                 lab.vmlab("down", "disks")
             kernel = bare(lab)
             took = timed(lambda: clustered(lab))
-            said.row("clustered array on 3 nodes", took, CLUSTER, "s", kernel)
-            said.row("  memory of the largest", memory(lab) / 1e6, MEMORY / 1e6, "MB")
+            row(limits, "clustered array on 3 nodes (s)", took, CLUSTER, kernel)
+            row(limits, "  memory of the largest (MB)", memory(lab) / 1e6, MEMORY / 1e6)
         finally:
             lab.said("vmlab", "down", "disks")
             lab.said("vmlab", "down", "cluster")
         rest = [*left(cache), *set(_MOUNTS.read_text().splitlines()) - set(mounts.splitlines())]
-        said.row("processes, folders and mounts left", len(rest), 0, "")
+        row(limits, "processes, folders and mounts left", len(rest), 0)
         print(*rest, sep="\n", end="")
-    return 0 if said.kept else 1
+    return limits.status()
 
 
 if __name__ == "__main__":

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import argparse
 import resource
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from _limits import Limits, median_of
 
 from iotrial_lint.known import sysctls
 
@@ -124,11 +125,11 @@ def main() -> int:
     spent = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = (spent.ru_utime + spent.ru_stime) / given.rounds
     limit = LIMIT * given.files / 1000
-    median = statistics.median(took)
+    limits = Limits()
     print(f"{size / 2**20:.1f} MiB: {last}")
-    print(f"whole command, median of {given.rounds}, s {median:8.2f}  <= {limit:g}")
-    print(f"of it on a processor, mean, s       {processor:8.2f}")
-    return 0 if median <= limit else 1
+    limits.at_most(f"whole command, {given.rounds} times (s)", median_of(took), limit, form=".2f")
+    limits.tell("of it on a processor, mean (s)", processor, form=".2f")
+    return limits.status()
 
 
 if __name__ == "__main__":

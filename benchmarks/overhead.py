@@ -17,16 +17,14 @@ import os
 import random
 import resource
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from scipy.stats import t as student
+from _limits import Limits, machine, median_of, ratio_of
 
 from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
@@ -234,31 +232,25 @@ def main() -> int:
         large = ten_thousand(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return _print(measured, large)
+    limits = Limits(42)
+    print(machine())
+    judged(limits, measured, large)
+    return limits.status()
 
 
-def _print(measured: list[Pair], large: dict[str, float]) -> int:
-    logs = [math.log(pair.inside / pair.bare) for pair in measured]
-    mean = statistics.fmean(logs)
-    half = student.ppf(0.975, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
-    outside = statistics.median(pair.outside for pair in measured)
-    controller = statistics.median(pair.controller for pair in measured)
-    rows: list[tuple[str, float, Callable[[float], bool], str]] = [
-        ("IOPS inside / bare", math.exp(mean), lambda _: True, ""),
-        ("  lower end of its 95 % interval", math.exp(mean - half), lambda x: x >= 0.97, ">= 0.97"),
-        ("  upper end", math.exp(mean + half), lambda _: True, ""),
-        ("controller and sampler, share of a core", controller, lambda x: x <= 0.01, "<= 0.01"),
-        ("wall time outside the tool, median (s)", outside, lambda x: x <= 0.3, "<= 0.3"),
-    ]
+def judged(limits: Limits, measured: list[Pair], large: dict[str, float]) -> None:
+    ratio = ratio_of([pair.inside for pair in measured], [pair.bare for pair in measured])
+    limits.tell("IOPS inside / bare", ratio)
+    limits.at_least("  lower end of its 95 % interval", ratio[1][0], 0.97)
+    limits.at_most(
+        "controller and sampler, share of a core",
+        median_of([pair.controller for pair in measured]), 0.01, form=".4f",
+    )  # fmt: skip
+    limits.at_most(
+        "wall time outside the tool (s)", median_of([pair.outside for pair in measured]), 0.3
+    )
     for name, value in large.items():
-        limit = 1.0 if "plan" in name else 500.0 if "peak" in name else 5.0
-        rows.append((name, value, lambda x, limit=limit: x <= limit, f"<= {limit:g}"))
-    kept = True
-    for name, value, test, limit in rows:
-        good = test(value)
-        kept &= good
-        print(f"{name:42} {value:10.4f}  {limit:8} {'' if good else 'NOT KEPT'}".rstrip())
-    return 0 if kept else 1
+        limits.at_most(name, value, 1.0 if "plan" in name else 500.0 if "peak" in name else 5.0)
 
 
 if __name__ == "__main__":

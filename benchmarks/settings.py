@@ -4,8 +4,10 @@
 
 Needs root: a loop device is made, and parameters of this kernel are changed for moments by the
 smallest step and put back.  Everything goes the way of a run: group and journal (fsync), apply
-with read-back, restore with read-back.  Prints each figure beside its limit; exits 1 when one is
-not kept.
+with read-back, restore with read-back.  tuned switches the same settings on and off in the same
+run, on a bus of its own (``_tuned.py``), once by ``tuned-adm profile`` and once by its D-Bus call
+alone, which keeps no journal and does not wait.  Prints each figure with its interval beside its
+limit; exits 1 when one is missed, or could not be measured.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ import json
 import os
 import random
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from _limits import Limits, machine, median_of
 from _relay import relay
 
 from iotrial.execute.session import HostSession
@@ -127,15 +129,10 @@ QUEUE = {
     "queue.iosched.read_expire": 40,
     "queue.iosched.write_expire": 40,
 }
+ADM, BUS = 20.0, 1.0
+"""tuned's time to switch the same settings on and off / ours: by ``tuned-adm profile``, and by its
+D-Bus call alone."""
 FREEZING = ("queue.scheduler", "queue.max_sectors_kb", "queue.rotational", "queue.wbt_lat_usec")
-
-
-@dataclass(frozen=True)
-class Figure:
-    name: str
-    value: float
-    limit: str = ""
-    kept: bool = True
 
 
 @contextmanager
@@ -254,28 +251,33 @@ def synced() -> Iterator[list[float]]:
         os.fsync = real
 
 
-def local(host: Host, study: Study, wanted: list[Setting], rounds: int) -> list[Figure]:
+def local(
+    limits: Limits, host: Host, study: Study, wanted: list[Setting], rounds: int
+) -> list[float]:
+    """Milliseconds of each cycle."""
     seen = [cycle(host, study, wanted, number).seconds for number in range(rounds + 2)]
     seen = seen[2:]  # the first ones read programs and files from the disk
-    middle = {part: 1000 * statistics.median(s[part] for s in seen) for part in seen[0]}
-    return [
-        _at_most(f"{len(wanted)} settings, all: median of {rounds} (ms)", middle["all"], 50.0),
-        Figure("  group read and put in the journal", middle["own"]),
-        Figure("    of it fsync", middle["fsync"]),
-        Figure("  apply and read back", middle["apply"]),
-        Figure("  restore and read back", middle["restore"]),
-        Figure("  the slowest of them", 1000 * max(s["all"] for s in seen)),
-    ]
+    each = {part: [1000 * s[part] for s in seen] for part in seen[0]}
+    limits.at_most(f"{len(wanted)} settings, all (ms)", median_of(each["all"]), 50.0, form=".2f")
+    for name, part in (
+        ("  group read and put in the journal", "own"),
+        ("    of it fsync", "fsync"),
+        ("  apply and read back", "apply"),
+        ("  restore and read back", "restore"),
+    ):
+        limits.tell(name, median_of(each[part]), form=".2f")
+    limits.tell("  the slowest of them", max(each["all"]), form=".2f")
+    return each["all"]
 
 
-def far(study: Study, device: str, folder: Path, rounds: int) -> list[Figure]:
+def far(limits: Limits, study: Study, device: str, folder: Path, rounds: int) -> None:
     """The same over SSH, to a network namespace near by, and behind a link of DELAY seconds each
     way: what the link adds shows how often it is crossed, whoever counts."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
     labs = importlib.import_module("lab")
     if missing := labs.why_not():
-        print(f"over SSH: {missing}", file=sys.stderr)
-        return [Figure("over SSH: not measured, see above", 0.0, "", kept=False)]
+        limits.unmeasured("over SSH", missing)
+        return
     (folder / "lab").mkdir()
     lab = labs.Lab(folder / "lab")
     count = max(5, rounds // 4)
@@ -291,15 +293,16 @@ def far(study: Study, device: str, folder: Path, rounds: int) -> list[Figure]:
         for seen in (near, late)
     )
     crossed = {part: (there[part] - here[part]) / (2 * DELAY) for part in most}
-    return [
-        _at_most(f"{COUNT} settings over SSH: round trips to apply", most["apply"], 3),
-        _at_most("  to restore", most["restore"], 3),
-        _at_most("  in all, with reading the group and the journal", most["all"], 6),
-        _at_most(f"  what {2000 * DELAY:g} ms a trip add, in trips", crossed["all"], 6.5),
-        *(Figure(f"    of it {part}", crossed[part]) for part in PARTS),
-        Figure("  time without that link (ms)", 1000 * here["all"]),
-        Figure("  time with it (ms)", 1000 * there["all"]),
-    ]
+    limits.at_most(f"{COUNT} settings over SSH: round trips to apply", most["apply"], 3, form=".0f")
+    limits.at_most("  to restore", most["restore"], 3, form=".0f")
+    limits.at_most("  in all, with reading the group and the journal", most["all"], 6, form=".0f")
+    limits.at_most(
+        f"  what {2000 * DELAY:g} ms a trip add, in trips", crossed["all"], 6.5, form=".2f"
+    )
+    for part in PARTS:
+        limits.tell(f"    of it {part}", crossed[part], form=".2f")
+    limits.tell("  time without that link (ms)", 1000 * here["all"], form=".1f")
+    limits.tell("  time with it (ms)", 1000 * there["all"], form=".1f")
 
 
 def _over(study: Study, device: str, far_side: Any, delay: float, count: int) -> list[Cycle]:  # noqa: ANN401
@@ -332,7 +335,7 @@ def four(device: str) -> dict[str, tuple[str, str, str]]:
     return found
 
 
-def freezing(host: Host, study: Study, device: str, pairs: int) -> list[Figure]:
+def freezing(limits: Limits, host: Host, study: Study, device: str, pairs: int) -> None:
     """iotrial's time for writes that freeze the queue over that of the writes alone."""
     table = four(device)
     wanted = [Setting(device, name, value) for name, (_, _, value) in table.items()]
@@ -345,12 +348,10 @@ def freezing(host: Host, study: Study, device: str, pairs: int) -> list[Figure]:
                 bare.append(_bare(table))
             else:
                 ours.append(cycle(host, study, wanted, 10_000 + number).seconds["all"])
-    ratio = statistics.median(a / b for a, b in zip(ours, bare, strict=True))
-    return [
-        _at_most(f"freezing writes, ours / bare: median of {pairs} pairs", ratio, 1.2),
-        Figure("  ours (ms)", 1000 * statistics.median(ours)),
-        Figure("  bare (ms)", 1000 * statistics.median(bare)),
-    ]
+    ratios = median_of([a / b for a, b in zip(ours, bare, strict=True)])
+    limits.at_most(f"freezing writes, ours / bare, of {pairs} pairs", ratios, 1.2)
+    limits.tell("  ours (ms)", median_of([1000 * each for each in ours]), form=".1f")
+    limits.tell("  bare (ms)", median_of([1000 * each for each in bare]), form=".1f")
 
 
 def _bare(table: dict[str, tuple[str, str, str]]) -> float:
@@ -365,8 +366,9 @@ def _bare(table: dict[str, tuple[str, str, str]]) -> float:
     return time.perf_counter() - began
 
 
-def tuned(wanted: list[Setting], ours: float, folder: Path) -> list[Figure]:
-    """A tuned profile with the same settings, switched on and off."""
+def tuned(limits: Limits, wanted: list[Setting], ours: list[float], folder: Path) -> None:
+    """A tuned profile with the same settings, switched on and off; ``ours`` are the milliseconds
+    of each of our cycles, which do both."""
     paths = {tunable(s.tunable).probe(s.device).path: s for s in wanted}
     former = {path: " ".join(Path(path).read_text().split()) for path in paths}
     table = folder / "settings.json"
@@ -384,22 +386,23 @@ def tuned(wanted: list[Setting], ours: float, folder: Path) -> list[Figure]:
             Path(path).write_text(former[path])
     if done.returncode or left:
         why = done.stderr.strip().splitlines()[-1:] or [f"tuned left {', '.join(left)}"]
-        print(f"tuned: {why[0]}", file=sys.stderr)
-        return [Figure("tuned: not measured, see above", 0.0, "", kept=False)]
-    took = {how: 1000 * statistics.median(s) for how, s in json.loads(done.stdout).items()}
-    return [
-        _at_least("`tuned-adm profile`, same settings / ours", took["tuned-adm"] / ours, 10.0),
-        Figure("  `tuned-adm profile NAME` (ms)", took["tuned-adm"]),
-        Figure("  its D-Bus call alone: no journal, no wait (ms)", took["d-bus"]),
-    ]
+        limits.unmeasured("tuned", why[0])
+        return
+    beside_tuned(limits, ours, json.loads(done.stdout))
 
 
-def _at_most(name: str, value: float, limit: float) -> Figure:
-    return Figure(name, value, f"<= {limit:g}", value <= limit)
-
-
-def _at_least(name: str, value: float, limit: float) -> Figure:
-    return Figure(name, value, f">= {limit:g}", value >= limit)
+def beside_tuned(limits: Limits, ours: list[float], took: dict[str, list[float]]) -> None:
+    """``took`` are tuned's seconds of each switch, on and off in turn."""
+    for how, name, least in (
+        ("tuned-adm", "`tuned-adm profile`, on and off", ADM),
+        ("d-bus", "its D-Bus call alone, on and off", BUS),
+    ):
+        switches = [1000 * each for each in took[how]]
+        cycles = [on + off for on, off in zip(switches[::2], switches[1::2], strict=True)]
+        middle, (low, high) = median_of(cycles)
+        own, (fast, slow) = median_of(ours)
+        limits.tell(f"{name} (ms)", (middle, (low, high)), form=".1f")
+        limits.at_least("  / ours", (middle / own, (low / slow, high / fast)), least, form=".2f")
 
 
 def main() -> int:
@@ -411,27 +414,18 @@ def main() -> int:
     os.environ["IOTRIAL_STATE"] = str(folder / "state")
     study = parse_study(STUDY, "settings", str)
     host = LocalHost(purpose="settings")
-    kept = True
-
-    def show(measure: Callable[[], list[Figure]]) -> list[Figure]:
-        nonlocal kept
-        found = measure()
-        kept &= all(figure.kept for figure in found)
-        for each in found:
-            words = f"{each.name:52} {each.value:10.2f}  {each.limit:8}"
-            print(f"{words} {'' if each.kept else 'NOT KEPT'}".rstrip(), flush=True)
-        return found
-
+    limits = Limits(52)
+    print(machine())
     try:
         with loop(folder) as device:
             wanted = fifty(host, device)
-            ours = show(lambda: local(host, study, wanted, asked.rounds))[0].value
-            show(lambda: freezing(host, study, device, asked.pairs))
-            show(lambda: tuned(wanted, ours, folder))
-            show(lambda: far(study, device, folder, asked.rounds))
+            ours = local(limits, host, study, wanted, asked.rounds)
+            freezing(limits, host, study, device, asked.pairs)
+            tuned(limits, wanted, ours, folder)
+            far(limits, study, device, folder, asked.rounds)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return 0 if kept else 1
+    return limits.status()
 
 
 if __name__ == "__main__":

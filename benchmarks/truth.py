@@ -153,7 +153,7 @@ def judged(limits: Limits, counts: Counts) -> None:
     limits.tell("seconds a study", median_of(counts.seconds), form=".0f")
     if len(counts.missed) > 1:
         of_limit = [100 * each for each in counts.missed]
-        limits.tell("IOPS beside the limit drawn (%)", mean_of(of_limit), form="+.2f")
+        limits.tell("IOPS beside the limit drawn (%)", mean_of(of_limit), form=".2f")
         limits.tell("  standard deviation (%)", statistics.stdev(of_limit), form=".2f")
     share, ends = counts.wrong / number, clopper_pearson(counts.wrong, number)
     limits.tell("wrong studies (%)", (100 * share, (100 * ends[0], 100 * ends[1])), form=".1f")

@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
+from _limits import Limits
 from scipy.special import chdtrc, stdtrit
 
 from iotrial.stats import unequal
@@ -44,6 +45,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.write and asked.only:
         parser.error("--write makes the whole table: leave out --only")
+    limits = Limits()
     lines, worst = ["kind,treatments,blocks,level,critical"], 0.0
     for kind, treatments in ((kind, k) for kind in unequal.KINDS for k in unequal.TREATMENTS):
         if asked.only not in ("", f"{kind}-{treatments}"):
@@ -61,9 +63,9 @@ def main() -> int:
             print(kind, treatments, blocks, " ".join(f"{v:.3f}" for v in found), flush=True)
     if asked.write:
         unequal.TABLE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return 0
-    print(f"largest newly drawn value / value in use: {worst:.4f}, limit {SLACK}")
-    return int(worst > SLACK)
+    else:
+        limits.at_most("largest newly drawn value / value in use", worst, SLACK, form=".4f")
+    return limits.status()
 
 
 def critical_values(
