@@ -25,7 +25,7 @@ from iotrial.model.trial import TrialRecord
 from iotrial.store import open_results
 from known import BIN, BLOCK, PERCENTILES, KnownLoad, drawn, ranked
 from lab import Box, Lab, lab, why_not
-from racks import Rack, ended, until
+from racks import Rack, ended, until, words
 
 __all__ = ["lab"]
 
@@ -57,7 +57,6 @@ if [ "$late" != 0 ]; then
     sleep "$late"
 fi
 sh -c "$gate"
-: >{place}/begun
 sleep {seconds:g}
 cat {place}/report.json >fio.json
 """
@@ -76,7 +75,11 @@ class KnownRack(Rack):
         for box, each in zip(self.boxes, known, strict=True):
             (self.place(box) / "report.json").write_text(each.report())
             (self.place(box) / "late").write_text(f"{each.late:g}\n")
-            (self.place(box) / "begun").unlink(missing_ok=True)
+
+    def measuring(self, box: Box) -> bool:
+        """Whether the load of a box has begun and takes its time."""
+        waits = [b"sleep", f"{SECONDS:g}".encode()]
+        return any(words(pid)[:2] == waits for pid in box.processes())
 
     def study(self) -> Path:
         path = self.folder / "study.toml"
@@ -182,7 +185,7 @@ def test_a_host_that_is_lost_in_the_middle_is_named_and_only_the_repeat_counts(
     known = alike()
     rack.put(known)
     process, box = rack.run(rack.study()), rack.boxes[3]
-    until((rack.place(box) / "begun").exists, process)
+    until(lambda: rack.measuring(box), process)
     time.sleep(SECONDS / 3)
     for pid in box.processes():
         if pid != box.pid:  # the one that listens: a service that is there again
