@@ -41,7 +41,7 @@ LINES_A_SECOND = 10e6
 READING = 5e6
 """Lines a second of the small log, of the part that reads it."""
 MEMORY = 1.0 * GIB
-PANDAS, LOOP = 1.0, 1.0
+PANDAS, LOOP = 1.0, 0.7
 """Times as long as ours, at least: of the small log, whole processes."""
 ROOM = 3
 """Times the large log: it, its copy, and what is not written out yet."""
