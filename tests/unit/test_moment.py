@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.execute.load import barrier
-from iotrial.execute.load.start import LONGEST, SOON, lead
+from iotrial.execute.load.start import LONGEST, SOON, StartBarrier, lead, skewed
 
 READS_THE_TIME = ("date", "+%s%N")
 FAR = 3600.0
@@ -204,3 +204,18 @@ def test_the_next_moment_is_as_far_as_making_ready_asks_for() -> None:
     assert lead(started=2.0, ready=4.0) == 6.0
     assert lead(started=0.2, ready=3600.0) == LONGEST
     assert lead(started=20.0, ready=3600.0) == 40.0
+
+
+@pytest.mark.parametrize(
+    ("within", "doubted"), [({"a": 0.2, "b": 0.2}, 0), ({"a": 0.2, "b": 0.0, "c": 9.0}, 1)], ids=str
+)
+def test_what_two_clocks_leave_open_is_no_late_start(
+    within: dict[str, float], doubted: int
+) -> None:
+    """Those of the first host and of the last one; another's says nothing of them."""
+    shared = StartBarrier(3, 60.0, "a")
+    shared.offsets = {name: barrier.ClockOffset(0.0, each) for name, each in within.items()}
+    began = {"a/disk": 0.0, "b/disk": 0.4, "c/disk": 0.1}
+    doubts = skewed(began, shared, 4.0)
+    assert len(doubts) == doubted
+    assert not doubted or "differ by 0.400 s, b/disk last" in doubts[0].what
