@@ -184,12 +184,15 @@ def test_ingest(limits: ModuleType, seconds: float, gigabytes: float, code: int)
     assert status(limits, "ingest", small, large) == code
 
 
-@pytest.mark.parametrize(("adm", "bus", "code"), [(0.8, 0.1, 0), (0.1, 0.1, 1), (0.8, 0.001, 1)])
+@pytest.mark.parametrize(
+    ("adm", "bus", "code"), [(0.8, 0.008, 0), (0.1, 0.008, 1), (0.8, 0.001, 1)]
+)
 def test_settings(limits: ModuleType, adm: float, bus: float, code: int) -> None:
     settings = importlib.import_module("settings")
     made = limits.Limits()
     took = {"tuned-adm": [adm] * 14, "d-bus": [bus] * 14}
-    settings.beside_tuned(made, [30.0 + n / 10 for n in range(20)], took)
+    ours = {"all": [30.0 + n / 10 for n in range(20)], "held": [9.0 + n / 10 for n in range(20)]}
+    settings.beside_tuned(made, ours, took)
     assert made.status() == code
 
 
