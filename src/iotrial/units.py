@@ -74,6 +74,20 @@ def parse_seconds(text: str | float) -> float:
     return seconds
 
 
+def parse_iops(text: str | int) -> int:
+    """``500``, ``"8k"`` (8000), ``"1.5M"``, ``"20kIOPS"`` → I/Os per second, a whole number above
+    0.  Raises ValueError."""
+    number, unit = _split(text, 'a rate such as 500 or "8k" (IOPS)')
+    prefix = unit.lower().removesuffix("iops")
+    if prefix not in _PREFIXES:
+        raise ValueError(f"{text!r}: unknown unit {unit!r}; use k or M, thousands and millions")
+    rate = number * _PREFIXES[prefix]
+    if not 1 <= rate < 10**9 or rate != int(rate):
+        raise ValueError(f"{text!r} is not a whole number of I/Os per second, 1 or more")
+    return int(rate)
+
+
+_PREFIXES = {"": 1, "k": 10**3, "m": 10**6}
 _PER = {"/sec": "/s", "/second": "/s", " per s": "/s", " per second": "/s", " per sec": "/s"}
 _EVENTS = r"(?:i?ops|tps|(?:1|io|ios|ops|op|req|requests|files?|seeks?|transactions?)?/s)"
 _RATE = re.compile(rf"([kKmM]?){_EVENTS}")

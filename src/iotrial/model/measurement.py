@@ -93,6 +93,9 @@ def _metric(name: str) -> Metric:
     operation, quantity = split(name) if "." in name else ("", name)
     if quantity.startswith(("clat.", "slat.", "lat.")):
         return Metric(name, "s", higher=False, title=f"{operation} latency {quantity}")
+    if quantity.startswith("response."):
+        end = quantity.removeprefix("response.")
+        return Metric(name, "s", higher=False, title=f"{operation} response time {end}")
     unit, higher, title = QUANTITIES[quantity]
     said = "" if operation == "cpu" else operation
     return Metric(name, unit, higher, f"{said} {title}".strip())
@@ -140,6 +143,7 @@ _ORDERED = ("create", "stat", "delete", "read", "rename")
 _ORDERS = ("seq", "random", "dir", "tree", "file")
 QUANTITIES: dict[str, tuple[str, bool | None, str]] = {
     "iops": ("1/s", True, "IOPS"),
+    "iops.within": ("1/s", True, "offered IOPS within the latency bound"),
     "bw": ("bytes/s", True, "bandwidth"),
     "rate": ("1/s", True, "rate"),
     "rate.sd": ("1/s", None, "spread of the rate over iterations"),

@@ -97,6 +97,22 @@ def _base(unit: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedRates:
+    """Rates that a load offers, one after another (1/s, ascending), and the bound that decides
+    which of them are served: the ``percentile`` (99.0) of the response time from the intended
+    start is ``bound`` seconds at most."""
+
+    rates: tuple[int, ...]
+    percentile: float
+    bound: float
+
+    @property
+    def latency(self) -> str:
+        """The quantity that is bounded: ``response.p99``."""
+        return f"response.p{self.percentile:g}"
+
+
+@dataclass(frozen=True, slots=True)
 class Workload:
     """A tool with its options, as the study says them.  ``jobfile`` is the text of a job file
     (fio), already read; empty when there is none.  ``cache`` is how the page cache is met before
@@ -106,7 +122,8 @@ class Workload:
     tool's own client here and a server of its on the host
     (:class:`iotrial.model.tool.SupportsServer`).  ``beside`` names the workload that runs at the
     same time ('': none); a ``neighbour`` is one that is named so: it has no trials of its own, and
-    its ``target`` is its own ('': that of the trial)."""
+    its ``target`` is its own ('': that of the trial).  ``offered``: it is measured at each of these
+    rates, in one trial."""
 
     name: str
     tool: str
@@ -122,6 +139,7 @@ class Workload:
     beside: str = ""
     target: str = ""
     neighbour: bool = False
+    offered: OfferedRates | None = None
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)

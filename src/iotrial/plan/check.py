@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from iotrial.errors import UsageError
 from iotrial.hosts.login import unreachable
@@ -23,9 +24,11 @@ from iotrial.plan.schema import (
     FactorTable,
     KnobTable,
     MountTable,
+    OfferedTable,
     StageTable,
     StudyFile,
     TargetTable,
+    WorkloadTable,
 )
 from iotrial.tunables import Catalogue, families
 from iotrial.tunables.file import problem
@@ -46,6 +49,8 @@ _SECRET = re.compile(r"(?:^|,)(?:pass|passwd|password|secret)=")
 _OWN = ("host", "hosts", "destroy", "create", "remove", "filesystem", "format", "mount", "size")
 _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
+_MOST_RATES = 50
+_PERCENTILE = re.compile(r"p[5-9]\d(\.\d{1,2})?")
 
 
 def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
@@ -64,6 +69,9 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
         yield from _knob(("knobs", name), knob)
     for name, factor in spec.factors.items():
         yield from _factor(("factors", name), factor, spec, known)
+    for name, load in spec.workloads.items():
+        if load.offered is not None:
+            yield from _offered(("workloads", name), load, load.offered)
     yield from _hosting(spec)
     yield from _listening(spec)
     yield from _over_hosts(spec)
@@ -128,6 +136,56 @@ def _knob(path: KeyPath, knob: KnobTable) -> Iterator[StudyProblem]:
         yield StudyProblem((*path, "file"), why)
     if "{value}" not in knob.content:
         yield StudyProblem((*path, "content"), message, 'For example content = "depth {value}"')
+
+
+def _offered(path: KeyPath, load: WorkloadTable, table: OfferedTable) -> Iterator[StudyProblem]:
+    """What offered rates cannot mean."""
+    here = (*path, "offered")
+    if load.tool != "fio":
+        yield StudyProblem(here, f"{load.tool} offers no rates; fio does", "Remove it.")
+    if load.jobfile:
+        what = "offered rates make a job file of their own"
+        yield StudyProblem((*path, "jobfile"), what, "Write its options under `options`.")
+    if len(table.within) != 1 or not all(map(_PERCENTILE.fullmatch, table.within)):
+        what = "one percentile of the response time is bounded, p50 to p99.99"
+        yield StudyProblem((*here, "within"), what, 'For example within = { p99 = "2ms" }')
+    elif not all(table.within.values()):
+        yield StudyProblem((*here, "within"), "no I/O takes 0 seconds", "Give a longer time.")
+    spread = [key for key, value in _spread_of(table).items() if value is not None]
+    if bool(table.rates) == bool(spread):
+        what = "the rates are a list, or from, to and steps"
+        example = 'For example from = "500", to = "8k", steps = 5'
+        yield StudyProblem(here, what, "Remove one of them." if table.rates else example)
+    elif table.rates:
+        yield from _rates(here, table.rates)
+    elif missing := [key for key in _spread_of(table) if key not in spread]:
+        what = f"{' and '.join(missing)} of the rates {'are' if missing[1:] else 'is'} missing"
+        yield StudyProblem(here, what, 'For example from = "500", to = "8k", steps = 5')
+    elif table.steps is not None and table.start is not None and table.to is not None:
+        if not _FEWEST <= table.steps <= _MOST_RATES:
+            what = f"{table.steps} rates; a curve has {_FEWEST} to {_MOST_RATES}"
+            yield StudyProblem((*here, "steps"), what)
+        elif table.to < table.start + table.steps:
+            what = f"`to` ({table.to}) is not above `from` ({table.start}) by so many steps"
+            yield StudyProblem((*here, "to"), what, "Raise it.")
+        elif table.within and len(set(convert.offered(table).rates)) < table.steps:
+            what = f"{table.steps} rates from {table.start} to {table.to} are not all different"
+            yield StudyProblem((*here, "steps"), what, "Use fewer steps.")
+
+
+def _spread_of(table: OfferedTable) -> dict[str, int | None]:
+    return {"from": table.start, "to": table.to, "steps": table.steps}
+
+
+def _rates(here: KeyPath, rates: Sequence[int]) -> Iterator[StudyProblem]:
+    if not _FEWEST <= len(rates) <= _MOST_RATES:
+        what = f"{len(rates)} rates; a curve has {_FEWEST} to {_MOST_RATES}"
+        yield StudyProblem((*here, "rates"), what)
+    for at, (low, high) in enumerate(pairwise(rates), 1):
+        if high <= low:
+            what = f"{high} does not follow {low}: the rates ascend"
+            yield StudyProblem((*here, "rates", at), what, "Sort them, each once.")
+            return
 
 
 def _target(path: KeyPath, table: TargetTable) -> Iterator[StudyProblem]:

@@ -27,7 +27,7 @@ from iotrial.model.study import (
     Sweep,
 )
 from iotrial.model.target import MountSpec, Target, TargetKind
-from iotrial.model.workload import CustomMetric, OptionValue, Workload
+from iotrial.model.workload import CustomMetric, OfferedRates, OptionValue, Workload
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.saturate import MOST_FINALS
@@ -36,6 +36,7 @@ from iotrial.plan.schema import (
     FactorTable,
     HostTable,
     MetricTable,
+    OfferedTable,
     OneOf,
     RangeTable,
     StageTable,
@@ -249,7 +250,19 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
         start=table.start,
         beside=table.beside,
         target=table.target,
+        offered=offered(table.offered) if table.offered else None,
     )
+
+
+def offered(table: OfferedTable) -> OfferedRates:
+    """Rates in equal ratios have three digits, so that people can say them."""
+    ((name, bound),) = table.within.items()
+    rates: Sequence[int] = table.rates
+    if not rates and table.start and table.to and table.steps:
+        ratio = (table.to / table.start) ** (1 / (table.steps - 1))
+        between = (table.start * ratio**at for at in range(1, table.steps - 1))
+        rates = (table.start, *(int(float(f"{each:.3g}")) for each in between), table.to)
+    return OfferedRates(tuple(rates), float(name.removeprefix("p")), bound)
 
 
 def wanted(name: str, table: MetricTable) -> CustomMetric:

@@ -23,7 +23,7 @@ from pydantic import (
 )
 
 from iotrial.model.workload import Cache, Chore, ChoreKind, Each, Start
-from iotrial.units import parse_bytes, parse_fraction, parse_seconds
+from iotrial.units import parse_bytes, parse_fraction, parse_iops, parse_seconds
 
 _WAYS = '"trim", "lay out", { fill = "80%" }, { precondition = "2x" } or { command = ["…"] }'
 _EACH = get_args(Each)
@@ -48,6 +48,12 @@ def _duration(value: object) -> float:
     if not math.isfinite(seconds):
         raise ValueError(f"{value!r} is not finite")
     return seconds
+
+
+def _rate(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise ValueError(f'{value!r} is not a rate such as 500 or "8k" (IOPS)')
+    return parse_iops(value)
 
 
 def _share(value: object) -> float:
@@ -132,6 +138,9 @@ Size = Annotated[
 ]
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"type": ["string", "number"]})
+]
+Rate = Annotated[
+    int, BeforeValidator(_rate), WithJsonSchema({"type": ["string", "integer"]})
 ]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": ["string", "number"]})]
 Scalar = Annotated[
@@ -483,6 +492,27 @@ class HostTable(_Table):
     )
 
 
+class OfferedTable(_Table):
+    """Rates that a load offers, one after another in each trial, and the bound of the response
+    time."""
+
+    rates: list[Rate] = Field(
+        default_factory=list,
+        description="Rates in IOPS, ascending; or `from`, `to` and `steps`.",
+        examples=[[500, "1k", "2k", "4k", "8k"]],
+    )
+    start: Rate | None = Field(None, alias="from", description="Lowest rate.", examples=["500"])
+    to: Rate | None = Field(None, description="Highest rate.", examples=["8k"])
+    steps: int | None = Field(
+        None, description="Number of rates, in equal ratios.", examples=[5]
+    )
+    within: dict[str, Duration] = Field(
+        description="Bound of one percentile of the response time from the intended start: p50 to"
+        " p99.99.",
+        examples=[{"p99": "2ms"}],
+    )
+
+
 class WorkloadTable(_Table):
     """A load: a tool with its options, or with a job file, or a command of your own."""
 
@@ -494,6 +524,12 @@ class WorkloadTable(_Table):
     )
     jobfile: str = Field(
         "", description="Job file of the tool, relative to the study.", examples=["my.fio"]
+    )
+    offered: OfferedTable | None = Field(
+        None,
+        description="Offered rates, for fio: each trial measures all of them, and the highest rate"
+        " within the bound is its result.",
+        examples=[{"from": "500", "to": "8k", "steps": 5, "within": {"p99": "2ms"}}],
     )
     beside: str = Field(
         "",

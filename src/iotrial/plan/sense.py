@@ -60,7 +60,7 @@ OPERATIONS = (
 )  # fmt: skip
 """What a study may name before the quantity of a metric."""
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
-_LATENCY = re.compile(r"(clat|slat|lat)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
+_LATENCY = re.compile(r"(clat|slat|lat|response)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
 _FORGETFUL = ("tmpfs", "ramfs")
 
 
@@ -236,6 +236,8 @@ def _usual(
     if workload.metrics:
         return (workload.metrics[0].name,), family
     whole = (_default_metric(reaches(workload, factors), driver),)
+    if workload.offered:
+        return (f"{whole[0]}.within",), family
     if not isinstance(driver, SupportsSections):
         return whole, family
     apart = [
@@ -271,7 +273,7 @@ def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
         return None
     if operation.partition(".")[0] not in OPERATIONS:
         return None
-    if quantity.startswith(("clat.", "slat.", "lat.")) and not _LATENCY.fullmatch(quantity):
+    if quantity.startswith(("clat.", "slat.", "lat.", "response.")) and not _LATENCY.fullmatch(quantity):
         return None
     try:
         return metric(name)
@@ -351,6 +353,8 @@ def _mingled(study: Study) -> Iterator[StudyProblem]:
         driver = tool(workload.tool)
         operation = metric_name.partition(".")[0]
         if sectioned(metric_name)[1] or operation not in ("read", "write", "total"):
+            continue
+        if workload.offered and metric_name.endswith(".iops.within"):
             continue
         for _, load in variants(workload, study.factors):
             found = driver.sectioned(load) if isinstance(driver, SupportsSections) else ()

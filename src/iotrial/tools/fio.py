@@ -45,9 +45,9 @@ from iotrial.model.tool import (
     ToolTarget,
     inside,
 )
-from iotrial.model.workload import Workload
+from iotrial.model.workload import OfferedRates, Workload
+from iotrial.tools import fio_offered, fio_server
 from iotrial.tools import fio_options as rules
-from iotrial.tools import fio_server
 from iotrial.tools.fio_check import (
     depth_of,
     jobfile,
@@ -59,7 +59,7 @@ from iotrial.tools.fio_check import (
     waits,
 )
 from iotrial.tools.fio_options import resolved
-from iotrial.tools.results import result
+from iotrial.tools.results import MERGED, result
 
 _OUTPUT = "fio.json"
 _FOLDER = "iotrial-fio"
@@ -86,6 +86,7 @@ class Fio:
     measures = re.compile(
         r"(read|write|trim|mixed|total)\.(iops|bw)|(read|write|trim|mixed)\.bytes|total\.util|"
         r"((read|write|trim|mixed)\.[sc]?lat|sync\.lat)\.(mean|max|sd|p(50|9[059]|99\.99?))|"
+        r"(read|write)\.(iops\.within|response\.p\d{1,2}(\.\d+)?)|"
         r"cpu\.(usr|sys|per_io)"
     )
 
@@ -97,8 +98,8 @@ class Fio:
         return reach_of(sections(workload))
 
     def sectioned(self, workload: Workload) -> tuple[LoadSection, ...]:
-        """See :class:`iotrial.model.tool.SupportsSections`: of a job file."""
-        if not workload.jobfile:
+        """See :class:`iotrial.model.tool.SupportsSections`: of a job file, or offered rates."""
+        if not (workload.jobfile or workload.offered):
             return ()
         found: dict[tuple[str, int], list[JobSection]] = {}
         group = 0
@@ -133,6 +134,8 @@ class Fio:
         if aimed.kind == "file":
             _need_known_end(sections(workload), aimed)
         said = dict(resolved(replace(workload, options=passed(workload)), facts))
+        if workload.offered:
+            return _offering(workload.offered, said, aimed)
         if said.get("ioengine") == "auto" or not ("ioengine" in said or workload.jobfile):
             said["ioengine"] = "io_uring" if facts.get("io_uring") else "libaio"
         if workload.jobfile:
@@ -163,7 +166,7 @@ class Fio:
     def lay_out(self, workload: Workload, aimed: ToolTarget, facts: Mapping[str, float]) -> Load:
         """fio makes the files it would read, and writes them, and no more (``create_only``)."""
         load = self.command(workload, aimed, facts)
-        before = len(load.argv) - bool(workload.jobfile)
+        before = len(load.argv) - bool(load.files)
         return Load((*load.argv[:before], "--create_only=1", *load.argv[before:]), load.files)
 
     def buffered(self, workload: Workload) -> str:
@@ -187,7 +190,10 @@ class Fio:
 
     def traced(self, load: Load, workload: Workload) -> Load:
         """See :class:`iotrial.model.tool.SupportsTrace`.  Averages of short windows: a line for
-        each I/O would cost CPU and room."""
+        each I/O would cost CPU and room.  None of offered rates: each client has logs of its own,
+        and the rates are known."""
+        if workload.offered:
+            return load
         lasts = max(rules.duration(v) for s in sections(workload) for v in _runtimes(s))
         window = min(max(round(lasts * 1000 / _WINDOWS), _SHORTEST_WINDOW), _LONGEST_WINDOW)
         logs = (*(f"--write_{kind}_log={_LOG}" for kind in _KINDS), f"--log_avg_msec={window}")
@@ -260,13 +266,27 @@ class Fio:
 
     def merge(self, several: Sequence[ParsedOutput]) -> tuple[Measurement, ...]:
         """See :class:`iotrial.model.tool.SupportsMerge`: as if all jobs stood in one report."""
-        return fio_json.together(several, "trial.json")
+        jobs = [job for each in several if isinstance(each.basis, tuple) for job in each.basis]
+        more, _ = fio_offered.derived(jobs, MERGED)
+        return (*fio_json.together(several, MERGED), *more)
 
     def parse(self, folder: Path) -> ParsedOutput:
-        return fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
+        found = fio_json.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
+        jobs = found.basis if isinstance(found.basis, tuple) else ()
+        more, doubts = fio_offered.derived(jobs, _OUTPUT)
+        measured, told = (*found.measurements, *more), (*found.doubts, *doubts)
+        return replace(found, measurements=measured, doubts=told)
 
 
 TOOL = Fio()
+
+
+def _offering(offered: OfferedRates, said: Mapping[str, str], aimed: ToolTarget) -> Load:
+    """The load of offered rates.  In a directory all clients share one file."""
+    shared = {"filename_format": "data"} if aimed.kind == "directory" else {}
+    words = {**_target(aimed), **shared, **_sized(said, aimed), **said, **_defaults(said)}
+    text = fio_offered.job_text(offered, [*said.items()])
+    return Load((*_COMMON, *_spelled(words), "job.fio"), (("job.fio", text.encode()),))
 
 
 def _spelled(words: Mapping[str, str]) -> list[str]:

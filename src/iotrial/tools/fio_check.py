@@ -23,6 +23,7 @@ from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.jobfile import JobSection, filenames
 from iotrial.model.tool import LoadAccess
 from iotrial.model.workload import OptionValue, Workload
+from iotrial.tools import fio_offered
 from iotrial.tools import fio_options as rules
 from iotrial.tools.fio_options import resolved, value_text
 from iotrial.tools.fio_server import FOLDER
@@ -214,10 +215,14 @@ _TIME = re.compile(r"\d+(?:s|m|h|d|[mu]s(?:ec)?)?", re.IGNORECASE)
 def problems(workload: Workload, facts: Mapping[str, float]) -> list[Problem]:
     """(option, what is wrong with it); empty when fio will take it."""
     found = list(_options(workload, facts))
+    if workload.offered:
+        table = rules.option_table()
+        said = {table.canonical(name): _plain(value) for name, value in workload.options}
+        found.extend(fio_offered.problems(workload.offered, said))
     if workload.jobfile:
         found.extend(_jobfile(workload))
     if not found:
-        engine = "psync" if workload.jobfile else "auto"
+        engine = "psync" if workload.jobfile or workload.offered else "auto"
         found.extend(p for each in sections(workload) for p in _together(each, engine))
     if workload.name.startswith("global") or "/" in workload.name:
         found.append(("name", "a job of fio cannot be named global, nor hold a /: rename it"))
@@ -231,6 +236,8 @@ def sections(workload: Workload) -> tuple[JobSection, ...]:
     """
     table = rules.option_table()
     own = tuple((table.canonical(n), _plain(v)) for n, v in passed(workload))
+    if workload.offered:
+        return fio_offered.sections(workload.offered, own)
     if not workload.jobfile:
         return (JobSection(workload.name, own, heads=(0,) * len(own)),)
     file = fio_jobfile.parse(jobfile(workload), f"job file of {workload.name}")
@@ -434,7 +441,7 @@ _EMPTYING = (
 
 def depth_of(workload: Workload, facts: Mapping[str, float]) -> int:
     """I/Os in flight of all jobs together; 0 where it does not follow from the options."""
-    if workload.jobfile:
+    if workload.jobfile or workload.offered:
         return 0
     try:
         said = dict(resolved(replace(workload, options=passed(workload)), facts))

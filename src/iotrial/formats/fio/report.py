@@ -29,6 +29,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -77,6 +78,9 @@ class FioLatency:
         return percentiles(self.bins) if self.bins else self.listed
 
 
+_NO_LATENCY = FioLatency(0, 0.0, 1e-9, {}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class FioDirection:
     """Reads, writes or trims of one job.  ``seconds`` is how long fio says they took."""
@@ -92,10 +96,21 @@ class FioDirection:
 
 
 @dataclass(frozen=True, slots=True)
+class FioOffer:
+    """What a job offers: ``rate`` (1/s) by all its ``clients``; and the ``bound`` in seconds of a
+    ``percentile`` of the response time."""
+
+    rate: float
+    clients: int
+    percentile: float
+    bound: float
+
+
+@dataclass(frozen=True, slots=True)
 class FioJob:
     """One job of a report.  ``label`` is its name and ordinal; ``group`` the number of the set of
     jobs it ran with; ``usr`` and ``sys`` shares of one core; ``attained`` None where no steady
-    state was asked for."""
+    state was asked for; ``offer`` of a job of offered rates."""
 
     label: str
     group: int
@@ -106,6 +121,7 @@ class FioJob:
     attained: bool | None
     directions: tuple[FioDirection, ...]
     sync: FioLatency | None = None
+    offer: FioOffer | None = None
 
     @property
     def ios(self) -> int:
@@ -259,7 +275,31 @@ def job_from(record: Mapping[str, Any], label: str, where: str) -> FioJob:
         attained=_attained(record, where),
         directions=directions,
         sync=_sync(record, where),
+        offer=_offer(record),
     )
+
+
+_OFFER = re.compile(r"offered rates: response p(\d{1,2}(?:\.\d+)?) within (\d+(?:\.\d+)?) us")
+
+
+def offer_text(percentile: float, bound: float) -> str:
+    """The ``description`` of a job of offered rates, by which its output is known as such."""
+    return f"offered rates: response p{percentile:g} within {bound * 1e6:.10g} us"
+
+
+def _offer(record: Mapping[str, Any]) -> FioOffer | None:
+    options = _options(record.get("job options"))
+    told = _OFFER.fullmatch(str(record.get("desc", "")))
+    rate, count = str(options.get("rate_iops", "")), str(options.get("numjobs", "1"))
+    if not (told and rate.isdecimal() and count.isdecimal()):
+        return None
+    return FioOffer(float(rate) * int(count), int(count), float(told[1]), float(told[2]) / 1e6)
+
+
+def latency_of(parts: Sequence[FioDirection]) -> dict[float, int] | None:
+    """All I/Os by their latency in seconds, from the submission on; None without a histogram."""
+    whole = _merged([each.latencies.get("lat", _NO_LATENCY) for each in parts])
+    return {value * whole.tick: n for value, n in whole.bins.items() if n} if whole else None
 
 
 def _sync(record: Mapping[str, Any], where: str) -> FioLatency | None:

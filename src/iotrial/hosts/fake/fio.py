@@ -59,6 +59,16 @@ class FakeJob:
         return int(self.options.get("numjobs", "1"))
 
     @property
+    def offered(self) -> float:
+        """The rate that all its clones offer together; 0: as much as they can."""
+        return float(self.options.get("rate_iops", "0").split(",")[0]) * self.clones
+
+    @property
+    def waits(self) -> bool:
+        """Whether it begins when those before it have ended."""
+        return any(self.options.get(key, "0") != "0" for key in ("stonewall", "wait_for_previous"))
+
+    @property
     def block(self) -> int:
         return parse_bytes(self.options.get("bs", "4k").split(",")[0])
 
@@ -94,12 +104,14 @@ class FioCommand:
 @dataclass(frozen=True, slots=True)
 class JobResult:
     """A job with what it achieves: operations per second and how long it measures.  ``depth`` is
-    how many are in flight where it is one clone of several (0: those of the whole job)."""
+    how many are in flight where they are not those of the whole job (0); ``group`` counts the jobs
+    that others wait for."""
 
     job: FakeJob
     rate: float
     seconds: float
     depth: float = 0.0
+    group: int = 0
 
 
 def parse(argv: Sequence[str], folder: Path) -> FioCommand:
@@ -171,6 +183,8 @@ def work(job: FakeJob, scheduler: str, luck: random.Random, pace: float = 1.0) -
     ceiling = min(_CEILING, _BANDWIDTH / job.block)
     rate = ceiling * job.depth / (job.depth + _HALFWAY) * EFFECT.get(scheduler, 1.0)
     rate *= pace * math.exp(luck.gauss(0.0, NOISE))
+    if job.offered:
+        return _offering(job, rate)
     runtime = parse_seconds(job.options.get("runtime", "0"))
     size = job.options.get("size", "0")
     amount = 0 if "%" in size else parse_bytes(size)
@@ -180,13 +194,38 @@ def work(job: FakeJob, scheduler: str, luck: random.Random, pace: float = 1.0) -
     return JobResult(job, rate, min(whole, runtime) if runtime else max(whole, 0.001))
 
 
+def _offering(job: FakeJob, most: float) -> JobResult:
+    """A load that offers a rate, of a storage that gives its clones ``most`` where they never
+    pause: the nearer to what it can do at all, the longer an I/O takes (M/M/1)."""
+    whole = most * (job.depth + _HALFWAY) / job.depth
+    rate = min(job.offered, most)
+    least = _HALFWAY / whole
+    waiting = min(job.depth, rate * least / max(1 - rate / whole, least * rate / job.depth))
+    return JobResult(job, rate, parse_seconds(job.options.get("runtime", "1s")), waiting)
+
+
+def after_each_other(works: Sequence[JobResult]) -> list[list[JobResult]]:
+    """The jobs by the moments at which they begin, each with the number of its group."""
+    groups: list[list[JobResult]] = []
+    for each in works:
+        if each.job.waits or not groups:
+            groups.append([])
+        groups[-1].append(replace(each, group=len(groups) - 1))
+    return groups
+
+
+def lasting(group: Sequence[JobResult]) -> float:
+    """Seconds until the last of jobs that begin together has ended."""
+    return max(each.job.ramp + each.seconds for each in group)
+
+
 def result(command: FioCommand, works: Sequence[JobResult], disk: str, now: float) -> bytes:
     """The json+ document, on one line: a thousand of them are written and read."""
     entries = []
     for each in works:
         grouped = "group_reporting" in each.job.options
         clones = 1 if grouped else each.job.clones
-        one = replace(each, rate=each.rate / clones, depth=each.job.depth / clones)
+        one = replace(each, rate=each.rate / clones, depth=(each.depth or each.job.depth) / clones)
         entries += [_entry(one)] * clones
     document = {
         "fio version": VERSION,
@@ -205,7 +244,8 @@ def _entry(each: JobResult) -> dict[str, Any]:
     depth = job.depth
     return {
         "jobname": job.name,
-        "groupid": 0,
+        "groupid": each.group,
+        **({"desc": job.options["description"]} if "description" in job.options else {}),
         "error": 0,
         "eta": 0,
         "elapsed": int(job.ramp + each.seconds) + 1,
@@ -254,8 +294,8 @@ def _direction(each: JobResult, share: float) -> dict[str, Any]:
         "short_ios": 0,
         "drop_ios": 0,
         "slat_ns": _spread(900, 90_000, 2000.0, 500.0, total),
-        "clat_ns": _completion(mean, total),
-        "lat_ns": _spread(int(mean / 3), int(mean * 4), mean + 2000, mean / 3, total),
+        "clat_ns": _told("clat", each.job, mean, total),
+        "lat_ns": _told("lat", each.job, mean + 2000, total),
         **_figures("bw", rate * each.job.block / 1024, samples),
         "bw_agg": 100.0 if total else 0.0,
         **_figures("iops", rate, samples),
@@ -273,6 +313,14 @@ def _spread(low: int, high: int, mean: float, deviation: float, count: int) -> d
         low = high = 0
         mean = deviation = 0.0
     return {"min": low, "max": high, "mean": mean, "stddev": deviation, "N": count}
+
+
+def _told(stage: str, job: FakeJob, mean: float, count: int) -> dict[str, Any]:
+    """With a histogram where the job's options ask for one."""
+    usual = "1" if stage == "clat" else "0"
+    if job.options.get(f"{stage}_percentiles", usual) != "0":
+        return _completion(mean, count)
+    return _spread(int(mean / 3), int(mean * 4), mean, mean / 3, count)
 
 
 def _completion(mean: float, count: int) -> dict[str, Any]:

@@ -127,8 +127,11 @@ def _plan(
         fake_fio.work(job, block.queue.scheduler if block else "none", luck, _pace(block))
         for job, block in zip(command.jobs, blocks, strict=True)
     ]
-    moves = _moves(works, blocks)
-    seconds = max(each.job.ramp + each.seconds for each in works)
+    groups = fake_fio.after_each_other(works)
+    works = [each for group in groups for each in group]
+    lasts = [fake_fio.lasting(group) for group in groups]
+    seconds = sum(lasts)
+    moves = _moves(works, blocks, [each / seconds for each in lasts])
     disk = next(iter(moves), "")
     return _LoadPlan(seconds, moves, lambda: _report(machine, command, works, disk, folder))
 
@@ -235,11 +238,15 @@ def _open(machine: FakeMachine, job: fake_fio.FakeJob) -> FakeBlockDevice | None
     return block_below(machine, path)
 
 
-def _moves(works: Sequence[JobResult], blocks: Sequence[FakeBlockDevice | None]) -> Moves:
+def _moves(
+    works: Sequence[JobResult], blocks: Sequence[FakeBlockDevice | None], shares: Sequence[float]
+) -> Moves:
+    """On average over the whole load, of which each group of jobs has a share."""
     moves: Moves = {}
     for each, disk in zip(works, blocks, strict=True):
         if disk is not None:
-            reads, writes = each.rate * each.job.reads, each.rate * (1 - each.job.reads)
+            rate = each.rate * shares[each.group]
+            reads, writes = rate * each.job.reads, rate * (1 - each.job.reads)
             sectors = each.job.block / SECTOR
             mine = (reads, reads * sectors, writes, writes * sectors)
             moves[disk.name] = _sum(moves.get(disk.name, _NOTHING), mine)
