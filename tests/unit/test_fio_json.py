@@ -70,7 +70,7 @@ EXPECTED = {
     "randread": {}, "mix": {}, "write": {}, "trim": {}, "two-jobs": {}, "grouped": {},
     "two-jobs-without-bins": {}, "several-documents": {}, "text-and-json": {}, "steady": {},
     "two-clients": {}, "no-latencies": {}, "lat-percentiles": {}, "unified": {},
-    "rate-limited": {},
+    "rate-limited": {}, "offered": {},
     "not-steady": {"steady-state": True},
     "no-space": {"no-time": True, "fio-error": True},
     "short": {"short": False},

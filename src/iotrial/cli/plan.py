@@ -398,6 +398,8 @@ def _tell(output: Output, seen: Outline, costs: Estimate, noise: NoiseEstimate) 
     for name, argv in seen.commands:
         output.answer(f"workload {name}:")
         output.command(f"    {' '.join(argv)}")
+        if offered := seen.study.workload(name).offered:
+            output.answer(f"    {offered.words}")
         for line in _beside(seen, costs, name):
             output.answer(Text(f"    {line}"))
     _commands(output, seen.study)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from iotrial.model.measurement import Metric, Metrics, metric
 from iotrial.model.target import Target
-from iotrial.units import parse_unit
+from iotrial.units import format_seconds, format_value, parse_unit
 
 Cache = Literal["keep", "drop", "remount", "direct"]
 """Before each load: nothing is done; caches are dropped, and that is verified; the file system is
@@ -23,6 +23,7 @@ ChoreKind = Literal["trim", "fill", "precondition", "lay out", "command"]
 Each = Literal["study", "block", "trial"]
 OptionValue = str | int | float | bool
 Start = Literal["plain", "server"]
+RESPONSE = "response time from the intended start of each I/O"
 BESIDE, ALONE = "beside", "alone"
 """What a factor varies as if it were an option: the workload that runs meanwhile, or none."""
 
@@ -110,6 +111,16 @@ class OfferedRates:
     def latency(self) -> str:
         """The quantity that is bounded: ``response.p99``."""
         return f"response.p{self.percentile:g}"
+
+    @property
+    def words(self) -> str:
+        """For people: ``p99 ≤ 2.00 ms of the response time from the intended start of each I/O, at
+        5 offered rates from 500 IOPS to 8.00 kIOPS``."""
+        first, last = (format_value(rate, "IOPS") for rate in (self.rates[0], self.rates[-1]))
+        bound = f"p{self.percentile:g} \u2264 {format_seconds(self.bound)}"
+        return (
+            f"{bound} of the {RESPONSE}, at {len(self.rates)} offered rates from {first} to {last}"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ _SECRET = re.compile(r"(?:^|,)(?:pass|passwd|password|secret)=")
 _OWN = ("host", "hosts", "destroy", "create", "remove", "filesystem", "format", "mount", "size")
 _KEY: KeyPath = ("design", "blocks_over")
 _FEWEST = 2
-_MOST_RATES = 50
+_MOST_RATES = 20
 _PERCENTILE = re.compile(r"p[5-9]\d(\.\d{1,2})?")
 
 
@@ -151,13 +151,17 @@ def _offered(path: KeyPath, load: WorkloadTable, table: OfferedTable) -> Iterato
         yield StudyProblem((*here, "within"), what, 'For example within = { p99 = "2ms" }')
     elif not all(table.within.values()):
         yield StudyProblem((*here, "within"), "no I/O takes 0 seconds", "Give a longer time.")
+    yield from _rates(here, table)
+
+
+def _rates(here: KeyPath, table: OfferedTable) -> Iterator[StudyProblem]:
     spread = [key for key, value in _spread_of(table).items() if value is not None]
     if bool(table.rates) == bool(spread):
         what = "the rates are a list, or from, to and steps"
         example = 'For example from = "500", to = "8k", steps = 5'
         yield StudyProblem(here, what, "Remove one of them." if table.rates else example)
     elif table.rates:
-        yield from _rates(here, table.rates)
+        yield from _listed(here, table.rates)
     elif missing := [key for key in _spread_of(table) if key not in spread]:
         what = f"{' and '.join(missing)} of the rates {'are' if missing[1:] else 'is'} missing"
         yield StudyProblem(here, what, 'For example from = "500", to = "8k", steps = 5')
@@ -168,7 +172,7 @@ def _offered(path: KeyPath, load: WorkloadTable, table: OfferedTable) -> Iterato
         elif table.to < table.start + table.steps:
             what = f"`to` ({table.to}) is not above `from` ({table.start}) by so many steps"
             yield StudyProblem((*here, "to"), what, "Raise it.")
-        elif table.within and len(set(convert.offered(table).rates)) < table.steps:
+        elif len(set(convert.offered_rates(table))) < table.steps:
             what = f"{table.steps} rates from {table.start} to {table.to} are not all different"
             yield StudyProblem((*here, "steps"), what, "Use fewer steps.")
 
@@ -177,7 +181,7 @@ def _spread_of(table: OfferedTable) -> dict[str, int | None]:
     return {"from": table.start, "to": table.to, "steps": table.steps}
 
 
-def _rates(here: KeyPath, rates: Sequence[int]) -> Iterator[StudyProblem]:
+def _listed(here: KeyPath, rates: Sequence[int]) -> Iterator[StudyProblem]:
     if not _FEWEST <= len(rates) <= _MOST_RATES:
         what = f"{len(rates)} rates; a curve has {_FEWEST} to {_MOST_RATES}"
         yield StudyProblem((*here, "rates"), what)

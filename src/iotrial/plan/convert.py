@@ -255,14 +255,17 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
 
 
 def offered(table: OfferedTable) -> OfferedRates:
-    """Rates in equal ratios have three digits, so that people can say them."""
     ((name, bound),) = table.within.items()
-    rates: Sequence[int] = table.rates
-    if not rates and table.start and table.to and table.steps:
-        ratio = (table.to / table.start) ** (1 / (table.steps - 1))
-        between = (table.start * ratio**at for at in range(1, table.steps - 1))
-        rates = (table.start, *(int(float(f"{each:.3g}")) for each in between), table.to)
-    return OfferedRates(tuple(rates), float(name.removeprefix("p")), bound)
+    return OfferedRates(offered_rates(table), float(name.removeprefix("p")), bound)
+
+
+def offered_rates(table: OfferedTable) -> tuple[int, ...]:
+    """Those between two in equal ratios have three digits, so that people can say them."""
+    if not (table.start and table.to and table.steps):
+        return tuple(table.rates)
+    ratio = (table.to / table.start) ** (1 / (table.steps - 1))
+    between = (table.start * ratio**at for at in range(1, table.steps - 1))
+    return (table.start, *(int(float(f"{each:.3g}")) for each in between), table.to)
 
 
 def wanted(name: str, table: MetricTable) -> CustomMetric:

@@ -139,9 +139,7 @@ Size = Annotated[
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"type": ["string", "number"]})
 ]
-Rate = Annotated[
-    int, BeforeValidator(_rate), WithJsonSchema({"type": ["string", "integer"]})
-]
+Rate = Annotated[int, BeforeValidator(_rate), WithJsonSchema({"type": ["string", "integer"]})]
 Share = Annotated[float, BeforeValidator(_share), WithJsonSchema({"type": ["string", "number"]})]
 Scalar = Annotated[
     str | int | float | bool,
@@ -503,9 +501,7 @@ class OfferedTable(_Table):
     )
     start: Rate | None = Field(None, alias="from", description="Lowest rate.", examples=["500"])
     to: Rate | None = Field(None, description="Highest rate.", examples=["8k"])
-    steps: int | None = Field(
-        None, description="Number of rates, in equal ratios.", examples=[5]
-    )
+    steps: int | None = Field(None, description="Number of rates, in equal ratios.", examples=[5])
     within: dict[str, Duration] = Field(
         description="Bound of one percentile of the response time from the intended start: p50 to"
         " p99.99.",

@@ -60,6 +60,7 @@ OPERATIONS = (
 )  # fmt: skip
 """What a study may name before the quantity of a metric."""
 _QUANTITIES = ("iops", "bw", "clat.mean", "clat.p99")
+_LATENCIES = ("clat.", "slat.", "lat.", "response.")
 _LATENCY = re.compile(r"(clat|slat|lat|response)\.(mean|min|max|sd|p\d{1,2}(\.\d+)?|p100)")
 _FORGETFUL = ("tmpfs", "ramfs")
 
@@ -273,7 +274,7 @@ def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:
         return None
     if operation.partition(".")[0] not in OPERATIONS:
         return None
-    if quantity.startswith(("clat.", "slat.", "lat.", "response.")) and not _LATENCY.fullmatch(quantity):
+    if quantity.startswith(_LATENCIES) and not _LATENCY.fullmatch(quantity):
         return None
     try:
         return metric(name)

@@ -24,7 +24,7 @@ from iotrial.model.measurement import Metric
 from iotrial.model.results import DevicePoint
 from iotrial.model.study import ordered
 from iotrial.model.trial import treatment_text
-from iotrial.report import effects, panels
+from iotrial.report import effects, offered, panels
 from iotrial.report.blocks import Figure
 from iotrial.report.ceiling import curve_figure
 from iotrial.report.drawing import (
@@ -118,6 +118,7 @@ def pictures(view: ReportView) -> ReportCharts:
         (
             *race_figures(part, view.margin, f"r{place}"),
             *knee_figures(part, view.margin, f"k{place}"),
+            *offered.figures(part, f"o{place}"),
             *figures(part, view.margin, f"c{place}"),
             *effect_figures(part, view.margin, f"e{place}"),
         )

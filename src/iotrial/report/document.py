@@ -24,6 +24,7 @@ from iotrial.report import (
     hosts,
     keepsake,
     knees,
+    offered,
     panels,
     races,
     staged,
@@ -54,6 +55,7 @@ def document(judged: Judged) -> dict[str, Any]:
     than 2,048 blocks), ``same``: so many also tell that nothing differs that matters.
     ``by_ranks`` of a finding (not there: the design allows none) is the ``verdict`` of a rank test
     beside that of the interval, with its adjusted ``p``.
+    ``offered`` are the rates of loads that offer several, and the bound of their response time.
     ``ceiling`` is what a search for the highest value came to.  ``scaling`` are the steps of
     factors that count, with what was seen at each; ``usage`` how busy hosts and devices were under
     each treatment; ``borne`` what CPUs, links, adapters, devices and paths bore.  ``grids`` are of
@@ -87,6 +89,7 @@ def document(judged: Judged) -> dict[str, Any]:
         "races": [races.as_data(part.race) for part in parts if part.race is not None],
         "knees": [row for part in parts for row in knees.as_data(part, decide.margin)],
         "means": [row for part in parts for row in _means(part)],
+        **({"offered": told} if (told := _offered(parts)) else {}),
         "doubts": [
             _doubt(doubt) for doubt in (*evidence.doubts(results), *evidence.failures(results))
         ],
@@ -128,6 +131,11 @@ def _asked(part: WorkloadFindings, decide: DecisionRule) -> str:
     """The workload; with its metric, where it has several primary ones."""
     alone = decide.named(part.load.name, part.metric.name) == part.load.name
     return part.workload if alone else f"{part.workload} {part.metric.name}"
+
+
+def _offered(parts: Sequence[WorkloadFindings]) -> list[dict[str, Any]]:
+    told = {part.workload: part.load.offered for part in parts}
+    return [row for name, rates in told.items() for row in offered.as_data(name, rates)]
 
 
 def _scaling(parts: Sequence[WorkloadFindings]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
@@ -49,6 +49,19 @@ class PercentileSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedSpread:
+    """The bounded percentile of the response time of one group at one offered ``rate`` (1/s), over
+    its valid trials, in seconds."""
+
+    group: str
+    rate: float
+    middle: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
 class TrialSeries:
     """One trial over time.  ``group`` is what it is coloured as; ``samples`` of its device."""
 
@@ -75,6 +88,7 @@ class Series:
     blocks: tuple[float, ...]
     spreads: tuple[PercentileSpread, ...]
     one: str = words.TRIALS.one
+    offered: tuple[OfferedSpread, ...] = ()
 
 
 Numbers = Mapping[str, float]
@@ -98,6 +112,7 @@ def series(results: Results, workload: str, metric: str) -> Series:
         for r, n, group in rows
         if metric in n
     ]
+    valid = [(n, group) for r, n, group in rows if r.state == "valid"]
     recorded = results.study.design.kind == "recorded"
     if recorded and not any(r.started for r in records):
         points = []  # nobody knows when, or in which order
@@ -108,10 +123,9 @@ def series(results: Results, workload: str, metric: str) -> Series:
         points=thinned(points, DRAWN),
         measured=len(points),
         blocks=() if recorded else _block_starts(results.records, start),
-        spreads=_spreads(
-            [(n, group) for r, n, group in rows if r.state == "valid"], sectioned(metric)[1]
-        ),
+        spreads=_spreads(valid, sectioned(metric)[1]),
         one=(words.RUNS if recorded else words.TRIALS).one,
+        offered=tuple(_offered(results, workload, valid)),
     )
 
 
@@ -244,6 +258,27 @@ def _spreads(rows: Sequence[tuple[Numbers, str]], section: str) -> tuple[Percent
         _spread(group, operation, f"p{percentile}", sorted(values))
         for (operation, _, percentile, group), values in sorted(found.items())
     )
+
+
+def _offered(
+    results: Results, workload: str, rows: Sequence[tuple[Numbers, str]]
+) -> Iterator[OfferedSpread]:
+    """Group by group, from the lowest rate; nothing of a load without offered rates."""
+    offered = next((e.offered for e in results.study.workloads if e.name == workload), None)
+    if offered is None:
+        return
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for row, group in rows:
+        for metric, value in row.items():
+            name, section = sectioned(metric)
+            if section and name.partition(".")[2] == offered.latency:
+                found[group, section].append(value)
+    for group in dict.fromkeys(group for group, _ in found):
+        for rate in offered.rates:
+            if values := sorted(found[group, str(rate)]):
+                yield OfferedSpread(
+                    group, float(rate), median(values), values[0], values[-1], len(values)
+                )
 
 
 def _spread(

@@ -14,6 +14,7 @@ from iotrial.report import (
     effects,
     evidence,
     hosts,
+    offered,
     panels,
     races,
     render,
@@ -157,6 +158,7 @@ def _part(
         yield ShapeOnly("html", Preformatted("\n".join(forest), "forest"))
     else:
         yield ShapeOnly("html", Text("No trial of this workload gave a number to plot."))
+    yield from offered.blocks(part)
     yield from scaling.usage_blocks(view.usages_of(part))
     yield from scaling.blocks(part)
     yield from races.blocks(part)

@@ -24,6 +24,7 @@ from iotrial.report import (
     effects,
     hosts,
     knees,
+    offered,
     panels,
     races,
     scaling,
@@ -113,6 +114,7 @@ def _lines(view: ReportView, on: IntervalScale, room: _Room) -> Iterator[Rendera
             yield _heading(part)
             if said := averaged(part, view):
                 yield Text(said, style="yellow")
+            yield from map(Text, offered.line(part))
             yield _table(part, view, on, room)
             yield from _by_ranks(part, view)
             yield from _needed(part, view)

@@ -12,15 +12,14 @@ ended.  What of fio 3.33 does this was tried out:
   the moments of a Poisson process of their own (``rate_process=poisson``), which together are one
   Poisson process.  A client that waits for its I/O delays its own next one and no other.
 
-There are so many clients that one starts an I/O every :data:`APART` bounds on average: then at most
-an eighth of the I/Os meets a busy client where latencies are as long as the bound, and of a storage
-that cannot keep up the latencies alone are eight bounds.  What such an I/O waits is added
-(:mod:`iotrial.stats.offered`).
+There are so many clients that one starts an I/O every 4 to 8 bounds on average: then a quarter of
+the I/Os at most meets a busy client where latencies are as long as the bound, and of a storage that
+cannot keep up the latencies alone are four bounds and more.  What an I/O waits for its client is
+added (:mod:`iotrial.stats.offered`).
 
 ``ramp_time`` leaves out the first moment, in which all clients start at once; after it the time of
-each begins with its next I/O.  fio takes whole numbers per second for each client, so a rate is met
-within about 1 %; a Poisson gap is a whole number of microseconds in fio, 0.1 % at 2,000 a second
-and client.
+each begins with its next I/O.  fio takes whole numbers per second for each client, hence the number of
+clients that meets the rate best; and whole microseconds for a gap, 0.1 % at 2,000 a second.
 """
 
 from __future__ import annotations
@@ -32,15 +31,15 @@ from iotrial.formats.fio.jobfile import JobSection, Option
 from iotrial.formats.fio.report import FioJob, FioOffer, latency_of, offer_text
 from iotrial.model.measurement import Measurement, of_section
 from iotrial.model.trial import Doubt
-from iotrial.model.workload import OfferedRates, Workload
+from iotrial.model.workload import OfferedRates
 from iotrial.stats.offered import OfferedLevel, reached, response, within
 from iotrial.tools import fio_options as rules
 from iotrial.units import format_seconds, format_value
 
 APART = 8
-"""Bounds between two I/Os of one client, on average."""
-_LEAST, _MOST = 8, 256
-"""Clients; fio holds some 400 KiB for each."""
+"""Bounds between two I/Os of one client, on average, at most."""
+_LEAST, _MOST = 16, 256
+"""Clients of a rate; fio 3.33 needs 230 KiB for each, of all rates from the start."""
 _BEYOND = 10
 """I/Os beyond a percentile, without which it is none."""
 _RAMP = 0.2  # of the runtime
@@ -64,11 +63,10 @@ OFFERED_RANGE = "offered-range"
 
 def clients(rate: int, bound: float) -> tuple[int, int]:
     """How many there are, and the rate of each: as near to ``rate`` as whole numbers come."""
-    wanted = min(max(_LEAST, round(APART * rate * bound)), _MOST, rate)
-    most = min(2 * wanted, _MOST + _MOST // 4, rate)
+    most = min(max(_LEAST, round(APART * rate * bound)), _MOST, rate)
     count = min(
-        range(wanted, most + 1),
-        key=lambda n: (abs(n * max(1, round(rate / n)) - rate), n),
+        range(-(-most // 2), most + 1),
+        key=lambda n: (abs(n * max(1, round(rate / n)) - rate), -n),
     )
     return count, max(1, round(rate / count))
 

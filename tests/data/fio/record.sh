@@ -96,6 +96,36 @@ EOF
 record stonewall $plus stages.fio
 case $want in "  " | *" stonewall "*) cp stages.fio "$here/stonewall/job.fio" ;; esac
 
+cat > rates.fio <<'EOF'
+[global]
+rate_process=poisson
+thread=1
+group_reporting=1
+lat_percentiles=1
+clat_percentiles=0
+description=offered rates: response p99 within 20000 us
+ioengine=psync
+ramp_time=400ms
+[500]
+numjobs=50
+rate_iops=10
+[2000]
+numjobs=250
+rate_iops=8
+stonewall=1
+[8000]
+numjobs=250
+rate_iops=32
+stonewall=1
+[100000]
+numjobs=250
+rate_iops=400
+stonewall=1
+EOF
+record offered $plus --filename="$disk" --rw=randread --bs=4k --runtime=2s --direct=1 \
+    --time_based=1 --randrepeat=0 --norandommap=1 rates.fio
+case $want in "  " | *" offered "*) cp rates.fio "$here/offered/job.fio" ;; esac
+
 interrupted() {  # interrupted CASE SIGNAL SECONDS ARGUMENT...
     name=$1 signal=$2 seconds=$3
     shift 3
