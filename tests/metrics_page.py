@@ -117,6 +117,10 @@ _OPERATION = {
 }
 _QUANTITY = {
     "iops": "I/O operations completed per second",
+    "iops.within": (
+        "highest offered rate whose response time is within the bound "
+        "([offered rates](study-file.md#offered-rates))"
+    ),
     "bw": "bytes transferred per second",
     "rate": (
         "operations per second that are no reads or writes of data: files created, entries "
@@ -157,6 +161,10 @@ _LATENCY = {
     "lat": (
         "total latency: of fio from the creation of an I/O to its completion; of other tools what "
         "they call latency"
+    ),
+    "response": (
+        "response time: from the intended start of an I/O to its completion, of a load with "
+        "[offered rates](study-file.md#offered-rates); the bounded percentile"
     ),
 }
 

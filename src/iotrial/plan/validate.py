@@ -31,6 +31,7 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("targets", "*", "mount"): schema.MountTable,
     ("workloads", "*"): schema.WorkloadTable,
     ("workloads", "*", "metrics", "*"): schema.MetricTable,
+    ("workloads", "*", "offered"): schema.OfferedTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
     ("knobs", "*"): schema.KnobTable,

@@ -18,8 +18,9 @@ cannot keep up the latencies alone are four bounds and more.  What an I/O waits 
 added (:mod:`iotrial.stats.offered`).
 
 ``ramp_time`` leaves out the first moment, in which all clients start at once; after it the time of
-each begins with its next I/O.  fio takes whole numbers per second for each client, hence the number of
-clients that meets the rate best; and whole microseconds for a gap, 0.1 % at 2,000 a second.
+each begins with its next I/O.  fio takes whole numbers per second for each client, hence the
+number of clients that meets the rate best; and whole microseconds for a gap, 0.1 % at 2,000 a
+second.
 """
 
 from __future__ import annotations
@@ -186,9 +187,9 @@ def _doubts(beyond: str, rate: float, offer: FioOffer) -> Iterator[Doubt]:
     bound = f"p{offer.percentile:g} \u2264 {format_seconds(offer.bound)}"
     if beyond == "above":
         what = f"the highest offered rate, {told}, is served within {bound}: the limit is above it"
-        advice = "offer higher rates; this trial is judged by the highest"
+        advice = "offer higher rates; until then it is judged by the highest, as is all above it"
         yield Doubt(OFFERED_RANGE, what, advice)
     elif beyond == "below":
         what = f"the lowest offered rate, {told}, is not served within {bound}: the limit is below"
-        advice = "offer lower rates, or widen the bound; this trial is judged by the lowest"
+        advice = "offer lower rates; until then it is judged by the lowest, as is all below it"
         yield Doubt(OFFERED_RANGE, what, advice)
