@@ -21,7 +21,7 @@ from iotrial.model.tool import ToolTarget
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OfferedRates
 from iotrial.plan.load import parse_study
-from iotrial.stats.offered import OfferedLevel, RateWithin, reached, response, within
+from iotrial.stats.offered import FoundRate, OfferedLevel, level, response, within
 from iotrial.store import open_results
 from iotrial.tools.fio import TOOL
 from iotrial.tools.fio_offered import clients
@@ -89,11 +89,25 @@ def test_a_client_that_is_hardly_ever_busy_adds_nothing() -> None:
     assert response({1e-9: 5}, 0.1, 0.5, 1.0) == pytest.approx(1e-9)
 
 
-def test_fewer_ios_than_were_offered_are_a_rate_that_was_not_reached_but_for_chance() -> None:
-    assert reached(8000 + 20, 4000.0, 20, 2.0)
-    assert reached(7700, 4000.0, 20, 2.0)
-    assert not reached(7500, 4000.0, 20, 2.0)
-    assert reached(180, 100.0, 8, 2.0), "chance is larger where there are few"
+@pytest.mark.parametrize(
+    ("ios", "rate", "clients", "served"),
+    [
+        (8020, 4000.0, 20, True),
+        (7800, 4000.0, 20, True),
+        (7500, 4000.0, 20, False),
+        (180, 100.0, 8, True),  # chance is larger where there are few
+        (8100, 4000.0, 300, True),
+        (7800, 4000.0, 300, False),  # each client begins with one
+    ],
+)
+def test_fewer_ios_than_were_offered_are_a_rate_that_was_not_reached_but_for_chance(
+    ios: int, rate: float, clients: int, *, served: bool
+) -> None:
+    found = level({1e-6: ios}, rate=rate, clients=clients, share=0.99, seconds=2.0)
+    assert (found.rate, found.served) == (rate, served)
+    if not served:
+        missing = 1 - ios / (rate * 2 + clients)
+        assert found.response == pytest.approx(0.99 * 2.0 * missing, rel=1e-3)
 
 
 # -- the highest rate within the bound ------------------------------------------------------------
@@ -106,7 +120,7 @@ def levels(*pairs: tuple[float, float]) -> list[OfferedLevel]:
 
 def test_between_two_rates_a_straight_line_in_logarithms_meets_the_bound() -> None:
     found = within(levels((1000, 0.001), (4000, 0.004)), 0.002)
-    assert found == RateWithin(pytest.approx(2000), "")
+    assert found == FoundRate(pytest.approx(2000), "")
     assert within(levels((4000, 0.004), (1000, 0.001)), 0.002).rate == pytest.approx(2000)
     assert within(levels((1000, 0.001), (2000, 0.002), (4000, 0.1)), 0.002).rate == pytest.approx(
         2000
@@ -124,13 +138,13 @@ def test_responses_rise_with_the_rate() -> None:
 def test_a_rate_that_was_not_reached_is_not_served_whatever_its_latencies() -> None:
     assert within(levels((1000, 0.001), (2000, 0), (4000, 0.001)), 0.002).rate < 2000
     low = [OfferedLevel(1000, 0.001, served=True), OfferedLevel(2000, 0.001, served=False)]
-    assert within(low, 0.002) == RateWithin(pytest.approx(1000), "")
-    assert within(levels((1000, 0), (2000, 0.001)), 0.002) == RateWithin(1000, "below")
+    assert within(low, 0.002) == FoundRate(pytest.approx(1000), "")
+    assert within(levels((1000, 0), (2000, 0.001)), 0.002) == FoundRate(1000, "below")
 
 
 def test_beyond_the_rates_that_were_offered_the_nearest_is_named_as_such() -> None:
-    assert within(levels((1000, 0.001), (2000, 0.0011)), 0.002) == RateWithin(2000, "above")
-    assert within(levels((1000, 0.003), (2000, 0.004)), 0.002) == RateWithin(1000, "below")
+    assert within(levels((1000, 0.001), (2000, 0.0011)), 0.002) == FoundRate(2000, "above")
+    assert within(levels((1000, 0.003), (2000, 0.004)), 0.002) == FoundRate(1000, "below")
 
 
 # -- the load -------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from iotrial.units import (
     format_wait,
     parse_bytes,
     parse_fraction,
+    parse_iops,
     parse_seconds,
 )
 
@@ -103,3 +104,17 @@ def test_what_people_read() -> None:
     assert format_value(54100, "IOPS") == "54.1 kIOPS"
     assert format_value(0, "IOPS") == "0 IOPS"
     assert format_value(12, "1/s") == "12.0/s"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [(500, 500), ("500", 500), ("8k", 8000), ("1.5M", 1_500_000), ("20kIOPS", 20_000)],
+)
+def test_a_rate_is_a_whole_number_of_ios_per_second(text: str | int, rate: int) -> None:
+    assert parse_iops(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "0.5", "1.0001k", "5x", "10G", "many"])
+def test_what_is_not_one_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a|unknown unit"):
+        parse_iops(text)

@@ -50,7 +50,7 @@ class OfferedLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class RateWithin:
+class FoundRate:
     """The highest rate within the bound (1/s).  ``beyond``: it lies outside of the rates that were
     offered, and ``rate`` is the nearest of them: above the highest, or below the lowest."""
 
@@ -58,11 +58,21 @@ class RateWithin:
     beyond: Literal["", "above", "below"] = ""
 
 
-def reached(ios: int, rate: float, clients: int, seconds: float) -> bool:
-    """Whether so many I/Os are as many as ``clients`` start in ``seconds`` at ``rate``, but for
-    chance: each begins with one, and has a Poisson number of others."""
-    expected = rate * seconds + clients
-    return ios >= SERVED * expected - _CHANCE * math.sqrt(expected)
+def level(
+    latencies: Mapping[float, int], *, rate: float, clients: int, share: float, seconds: float
+) -> OfferedLevel:
+    """What ``clients`` that offer ``rate`` together for ``seconds`` came to: ``latencies`` (seconds
+    → I/Os) from the submission; ``share`` is the percentile as a fraction.
+
+    Each client begins with an I/O, and has a Poisson number of others.  Where fewer were done, but
+    for chance, the load fell behind by what is missing, the last I/O most.
+    """
+    ios, expected = sum(latencies.values()), rate * seconds + clients
+    if ios >= SERVED * expected - _CHANCE * math.sqrt(expected):
+        late = response(latencies, rate / clients, share, seconds)
+        return OfferedLevel(rate, late, served=True)
+    behind = seconds * (1 - ios / expected)
+    return OfferedLevel(rate, _quantile(latencies, share * ios) + share * behind, served=False)
 
 
 def response(latencies: Mapping[float, int], rate: float, share: float, seconds: float) -> float:
@@ -118,7 +128,7 @@ def _on_grid(
     return None
 
 
-def within(levels: Sequence[OfferedLevel], bound: float) -> RateWithin:
+def within(levels: Sequence[OfferedLevel], bound: float) -> FoundRate:
     """The rate at which the response meets the bound.  No rate above one that was not reached
     counts; ``levels`` are in any order, one at least."""
     rising = sorted(levels, key=lambda level: level.rate)
@@ -130,13 +140,13 @@ def within(levels: Sequence[OfferedLevel], bound: float) -> RateWithin:
     most = math.log(bound)
     above = next((at for at, value in enumerate(logs) if value > most), None)
     if above is None:
-        return RateWithin(rising[-1].rate, "above")
+        return FoundRate(rising[-1].rate, "above")
     if not above:
-        return RateWithin(rising[0].rate, "below")
+        return FoundRate(rising[0].rate, "below")
     (low, high), rates = logs[above - 1 : above + 1], rising[above - 1 : above + 1]
     part = 0.0 if math.isinf(high) else (most - low) / (high - low)
     first, second = (math.log(level.rate) for level in rates)
-    return RateWithin(math.exp(first + part * (second - first)))
+    return FoundRate(math.exp(first + part * (second - first)))
 
 
 def _isotonic(values: Sequence[float]) -> list[float]:

@@ -29,11 +29,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from iotrial.errors import UsageError
 from iotrial.formats.fio.jobfile import JobSection, Option
-from iotrial.formats.fio.report import FioJob, FioOffer, latency_of, offer_text
+from iotrial.formats.fio.report import FioJob, FioOfferedRate, latency_of, offer_text
 from iotrial.model.measurement import Measurement, of_section
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import OfferedRates
-from iotrial.stats.offered import OfferedLevel, reached, response, within
+from iotrial.stats.offered import OfferedLevel, level, within
 from iotrial.tools import fio_options as rules
 from iotrial.units import format_seconds, format_value
 
@@ -154,10 +154,10 @@ def derived(jobs: Sequence[FioJob], raw: str) -> tuple[tuple[Measurement, ...], 
         told = _level(own)
         if told is None:
             return (), ()
-        offer, operation, level = told
-        levels.append(level)
+        offer, operation, one = told
+        levels.append(one)
         metric = of_section(f"{operation}.response.p{offer.percentile:g}", name)
-        found.append(Measurement(metric, level.response, "s", raw=raw))
+        found.append(Measurement(metric, one.response, "s", raw=raw))
     if offer is None:
         return (), ()
     rate = within(levels, offer.bound)
@@ -166,23 +166,24 @@ def derived(jobs: Sequence[FioJob], raw: str) -> tuple[tuple[Measurement, ...], 
     return tuple(found), tuple(_doubts(rate.beyond, rate.rate, offer))
 
 
-def _level(own: Sequence[FioJob]) -> tuple[FioOffer, str, OfferedLevel] | None:
+def _level(own: Sequence[FioJob]) -> tuple[FioOfferedRate, str, OfferedLevel] | None:
     """One rate, over all jobs of its section; None where there is no histogram."""
     offers = [job.offer for job in own if job.offer]
     parts = [direction for job in own for direction in job.directions]
     histogram = latency_of(parts)
     if histogram is None:
         return None
-    rate, many = sum(each.rate for each in offers), sum(each.clients for each in offers)
-    seconds = max(each.seconds for each in parts)
-    ios = sum(each.ios for each in parts)
-    share = offers[0].percentile / 100
-    late = response(histogram, rate / many, share, seconds)
-    level = OfferedLevel(rate, late, reached(ios, rate, many, seconds))
-    return offers[0], parts[0].operation, level
+    found = level(
+        histogram,
+        rate=sum(each.rate for each in offers),
+        clients=sum(each.clients for each in offers),
+        share=offers[0].percentile / 100,
+        seconds=max(each.seconds for each in parts),
+    )
+    return offers[0], parts[0].operation, found
 
 
-def _doubts(beyond: str, rate: float, offer: FioOffer) -> Iterator[Doubt]:
+def _doubts(beyond: str, rate: float, offer: FioOfferedRate) -> Iterator[Doubt]:
     told = format_value(rate, "IOPS")
     bound = f"p{offer.percentile:g} \u2264 {format_seconds(offer.bound)}"
     if beyond == "above":

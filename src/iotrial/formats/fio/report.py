@@ -96,7 +96,7 @@ class FioDirection:
 
 
 @dataclass(frozen=True, slots=True)
-class FioOffer:
+class FioOfferedRate:
     """What a job offers: ``rate`` (1/s) by all its ``clients``; and the ``bound`` in seconds of a
     ``percentile`` of the response time."""
 
@@ -121,7 +121,7 @@ class FioJob:
     attained: bool | None
     directions: tuple[FioDirection, ...]
     sync: FioLatency | None = None
-    offer: FioOffer | None = None
+    offer: FioOfferedRate | None = None
 
     @property
     def ios(self) -> int:
@@ -287,13 +287,15 @@ def offer_text(percentile: float, bound: float) -> str:
     return f"offered rates: response p{percentile:g} within {bound * 1e6:.10g} us"
 
 
-def _offer(record: Mapping[str, Any]) -> FioOffer | None:
+def _offer(record: Mapping[str, Any]) -> FioOfferedRate | None:
     options = _options(record.get("job options"))
     told = _OFFER.fullmatch(str(record.get("desc", "")))
     rate, count = str(options.get("rate_iops", "")), str(options.get("numjobs", "1"))
     if not (told and rate.isdecimal() and count.isdecimal()):
         return None
-    return FioOffer(float(rate) * int(count), int(count), float(told[1]), float(told[2]) / 1e6)
+    return FioOfferedRate(
+        float(rate) * int(count), int(count), float(told[1]), float(told[2]) / 1e6
+    )
 
 
 def latency_of(parts: Sequence[FioDirection]) -> dict[float, int] | None:
