@@ -334,3 +334,31 @@ def test_rates_that_are_offered_are_no_cap(tmp_path: Path, state: Path) -> None:
     as_iops = replace(made.study, workloads=(load,), decide=replace(
         made.study.decide, primary=(("db", "read.iops[8000]"),)))  # fmt: skip
     assert capped(replace(made, study=as_iops)), "the check speaks of what is no such load"
+
+
+def test_the_search_for_the_ceiling_writes_the_study_that_compares_within_the_bound(
+    tmp_path: Path, state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "sat"
+    search = ["saturate", "loop", "--pretend", "--p99", "2ms", "--out", str(out)]
+    assert status([*search, "--compare", "queue.scheduler=none,bfq"]) == 0
+    assert f"run {out / 'compare.toml'}" in capsys.readouterr().err
+    made = parse_study((out / "compare.toml").read_text(), "compare.toml", str)
+    (load,) = made.workloads
+    assert load.offered is not None
+    assert (load.offered.bound, load.offered.percentile, len(load.offered.rates)) == (0.002, 99, 9)
+    assert made.decide.primary == (("open", "read.iops.within"),)
+    assert made.treatments("open") == ((("scheduler", "none"),), (("scheduler", "bfq"),))
+    again = tmp_path / "out"
+    assert status(["run", "--pretend", str(out / "compare.toml"), "--out", str(again)]) == 0
+    assert not [d for r in open_results(again).records for d in r.doubts
+                if d.check == "offered-range"]  # fmt: skip
+    capsys.readouterr()
+    for words, told in (
+        ([*search[:3], "--compare", "queue.scheduler=none,bfq"], "needs --p99"),
+        ([*search[:5], "--compare", "queue.scheduler=none"], "has no two levels"),
+        ([*search[:5], "--compare", "queue.schedular=none,bfq"], "queue.scheduler"),
+        ([*search[:2], "/dev/sdz", *search[2:5], "--compare", "a=b,c"], "one TARGET"),
+    ):
+        assert status(words) == 2
+        assert told in capsys.readouterr().err

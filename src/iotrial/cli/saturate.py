@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from iotrial.called import called
 from iotrial.cli.complete import of_targets
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
@@ -35,6 +36,7 @@ from iotrial.plan.saturate import (
     BLOCK_SIZES,
     SaturationRequest,
     SaturationTarget,
+    comparison_text,
     study_text,
     targets_named,
 )
@@ -132,6 +134,14 @@ _DURATION, _SIZE, _SHARE = map(
     help="Upper limit of the 99th percentile of latency, for example 2ms.",
 )
 @click.option(
+    "--compare",
+    "compared",
+    multiple=True,
+    metavar="TUNABLE=LEVEL,...",
+    help="With --p99: write the study that compares these levels by the highest offered rate"
+    " within the limit; repeatable.",
+)
+@click.option(
     "--rw", metavar="PATTERN", help="fio's rw.  [default: randread; read with --for bandwidth]"
 )
 @click.option(
@@ -194,6 +204,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     target: tuple[str, ...],
     goal: str,
     p99: float | None,
+    compared: tuple[str, ...],
     rw: str | None,
     blocks: tuple[str, ...],
     engines: tuple[str, ...],
@@ -219,12 +230,14 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     \b
     Example:
       sudo IOTRIAL saturate /dev/disk/by-id/nvme-X --p99 2ms
+      sudo IOTRIAL saturate loop --p99 2ms --compare queue.scheduler=none,bfq
       sudo IOTRIAL saturate loop --size 1GiB
       iotrial saturate /data/big.file --for bandwidth
       sudo IOTRIAL saturate /dev/sdb /dev/sdc root@box2:/dev/sdb
     """
     pattern = _pattern(rw, goal, write=write)
     aims = _aims(target)
+    levels = _compared(compared, p99, goal, aims)
     found = _looked(aims, destroys, size, engines or tuple(ENGINES), pretend=pretend)
     usable = _usable(output, found)
     remote = len(found) > 1 or any(place.ssh for place, _ in found)
@@ -242,6 +255,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         size or 0 if any("directory" in t for _, a in found for t in a.tables.values()) else 0,
         {place.name: place.ssh for place, _ in found} if remote else {},
     )
+    if levels:  # before anything is measured
+        parse_study(comparison_text(asked, 1e4, asked.blocks[0], levels), _COMPARISON, _no_file)
     made = parse_study(study_text(asked), f"saturate-{_stem(aims)}.toml", _no_file)
     study = replace(made, pretended=pretend)
     folder = out or folder_of(Path("results"), study)
@@ -254,12 +269,42 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         results = stopped.results
     from iotrial.judgement import judge
 
-    paths = write_jobs(results, judge(results).comparison.ceiling)
+    ceiling = judge(results).comparison.ceiling
+    paths = write_jobs(results, ceiling)
     first = {"jobfile": paths[0], "jobfiles": paths} if paths else {"jobfile": None}
     code = conclude(output, results, stopped, **first)
     for path in paths:
         output.note(f"job file: {path}")
+    if levels and ceiling and ceiling.best:
+        text = comparison_text(
+            asked, ceiling.best.rate, dict(ceiling.best.treatment)["block"], levels
+        )
+        write_text(folder / _COMPARISON, text)
+        output.note(f"study that compares: {folder / _COMPARISON}")
+        output.note(f"to run it: {called()} run {folder / _COMPARISON}")
     return code
+
+
+_COMPARISON = "compare.toml"
+
+
+def _compared(
+    given: Sequence[str], p99: float | None, goal: str, aims: Sequence[SaturationTarget]
+) -> dict[str, list[str]]:
+    """Tunables and the levels of each."""
+    hint = "--compare"
+    if given and (not p99 or goal != "iops"):
+        raise click.BadParameter("needs --p99, and IOPS as the metric", param_hint=hint)
+    if given and len(aims) > 1:
+        raise click.BadParameter("is for one TARGET", param_hint=hint)
+    found: dict[str, list[str]] = {}
+    for word in given:
+        tunable, _, levels = word.partition("=")
+        found[tunable] = list(filter(None, levels.split(",")))
+        if len(found[tunable]) < 2:  # noqa: PLR2004 (a comparison has two sides)
+            example = "for example queue.scheduler=none,mq-deadline"
+            raise click.BadParameter(f"{word!r} has no two levels; {example}", param_hint=hint)
+    return found
 
 
 def _aims(targets: Sequence[str]) -> tuple[SaturationTarget, ...]:

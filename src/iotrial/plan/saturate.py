@@ -413,6 +413,38 @@ def _lines(asked: SaturationRequest) -> Iterator[str]:
         yield f'limits = {{ {inline(name)} = "{asked.p99 * 1e6:g}us" }}'
 
 
+_BELOW, _ABOVE, _RATES = 0.25, 1.1, 9
+"""Of the ceiling: the rates that are offered, and how many."""
+_FEWEST_IOS = 1000
+"""At the lowest rate: a p99 needs ten beyond it."""
+
+
+def comparison_text(
+    asked: SaturationRequest, rate: float, block: str, compared: Mapping[str, Sequence[str]]
+) -> str:
+    """The study file that asks which levels of tunables serve the highest offered rate within the
+    bound: ``compared`` are these, ``rate`` (1/s) what the search found with the ``block`` size."""
+    low, high = (max(1, int(float(f"{rate * by:.2g}"))) for by in (_BELOW, _ABOVE))
+    within = f"{asked.p99 * 1e3:g}ms"
+    rates = {"from": low, "to": max(high, low + _RATES), "steps": _RATES}
+    options: dict[str, object] = {"rw": asked.rw, "bs": block, "direct": 1}
+    options |= {"size": asked.size} if asked.size else {}
+    options["runtime"] = f"{max(1, math.ceil(_FEWEST_IOS / low))}s"
+    lines = [
+        f"question = {inline(f'Which settings serve the most IOPS within {within} at p99?')}",
+        *_where(asked),
+        "[workloads.open]",
+        'tool = "fio"',
+        f"offered = {inline({**rates, 'within': {'p99': within}})}",
+        f"options = {inline(options)}",
+    ]
+    for tunable, levels in compared.items():
+        lines += [f"[factors.{inline(tunable.rpartition('.')[2])}]"]
+        lines += [f"tunable = {inline(tunable)}", f"levels = {inline([*levels])}"]
+    lines += ["[design]", 'kind = "full"', "blocks = 6", "[decide]", f"margin = {asked.margin:g}"]
+    return "\n".join(lines) + "\n"
+
+
 def _where(asked: SaturationRequest) -> Iterator[str]:
     for name, ssh in asked.hosts.items():
         yield f"[hosts.{inline(name)}]"
