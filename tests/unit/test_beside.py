@@ -99,6 +99,9 @@ def test_it_is_a_level_of_a_factor_or_always_there() -> None:
         ({"factor": "", "db": 'beside = "bakcup"'}, r"workloads\.db\.beside: .*'bakcup'"),
         ({"factor": VARIED.replace('"backup"]', '"x"]')}, r"factors\.neighbour\.levels"),
         ({"of_backup": 'beside = "db"'}, "every workload runs beside another: none has trials"),
+        ({"backup": 'rw = "read"', "of_backup":
+          'offered = { rates = [500, 600], within = { p99 = "1s" } }'},
+         r"workloads\.backup\.offered: backup runs beside others"),
         ({"of_backup": 'target = "nowhere"'}, r"workloads\.backup\.target: .*'nowhere'"),
         ({"db": 'target = "other"', "other": OTHER}, r"workloads\.db\.target"),
         ({"backup": 'rw = "read", ramp_time = 0'.replace("ramp_time = 0", 'startdelay = "0"'),

@@ -50,7 +50,7 @@ def test_a_run_of_one_group_has_the_numbers_of_its_trial(case: str) -> None:
     data = recorded(case)
     assert FORMAT.recognises(data[:65536], "fio.json") == 3
     runs = read(data)
-    if case != "stonewall":
+    if case not in ("stonewall", "offered"):  # several groups
         (run,) = runs
         assert figures(run.measurements) == figures(parse(data, "f").measurements)
 

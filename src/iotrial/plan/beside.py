@@ -75,6 +75,10 @@ def _of_workload(study: Study, workload: Workload) -> Iterator[StudyProblem]:
     elif workload.target and workload.target not in targets:
         what = f"[targets] has no {workload.target!r}"
         yield StudyProblem((*path, "target"), what, choices(workload.target, targets, "targets"))
+    if workload.neighbour and workload.offered:
+        what = f"{workload.name} runs beside others: its result is none of theirs"
+        advice = "Let it offer one rate: rate_iops among its options."
+        yield StudyProblem((*path, "offered"), what, advice)
     for name in () if workload.neighbour else beside_of(workload, study.factors):
         key = (*path, "beside") if name == workload.beside else _factor(study, name)
         if name not in known:
