@@ -58,8 +58,9 @@ HARMLESS = 0.001
 
 def warmup_doubts(results: Results) -> tuple[Doubt, ...]:
     """A doubt about the whole study for each workload whose rate had not settled when its
-    ``ramp_time`` was over; none is invalid."""
-    timed = [each for each in results.study.judged if seconds(each, "runtime")]
+    ``ramp_time`` was over; none is invalid.  Several offered rates are not to settle."""
+    judged = [each for each in results.study.judged if not each.offered]
+    timed = [each for each in judged if seconds(each, "runtime")]
     level = LEVEL / max(1, len(timed))
     return tuple(doubt for each in timed for doubt in _doubts(results, each, level))
 

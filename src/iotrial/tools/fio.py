@@ -282,9 +282,12 @@ TOOL = Fio()
 
 
 def _offering(offered: OfferedRates, said: Mapping[str, str], aimed: ToolTarget) -> Load:
-    """The load of offered rates.  In a directory all clients share one file."""
-    shared = {"filename_format": "data"} if aimed.kind == "directory" else {}
-    words = {**_target(aimed), **shared, **_sized(said, aimed), **said, **_defaults(said)}
+    """The load of offered rates.  In a directory all clients share one file, by its name: of those
+    with one ``filename_format`` only the first does any I/O (3.33)."""
+    target = _target(aimed)
+    if aimed.kind == "directory":
+        target = {"filename": escaped(f"{inside(_folder(aimed))}/data")}
+    words = {**target, **_sized(said, aimed), **said, **_defaults(said)}
     text = fio_offered.job_text(offered, [*said.items()])
     return Load((*_COMMON, *_spelled(words), "job.fio"), (("job.fio", text.encode()),))
 

@@ -38,14 +38,15 @@ def steady_state(case: LoadEvidence) -> Iterator[Doubt]:
     divided into five rounds.  A steady rate stays within 20 % of the mean of the rounds, and the
     line fitted to the rounds rises or falls by at most 10 % of the mean from the first to the last.
     Loads shorter than ten seconds, and loads through the page cache (bursts of writeback), are not
-    judged.  The parser of fio reports an unattained ``steadystate`` of fio itself under the same
+    judged, nor are loads at several offered rates.  The parser of fio reports an unattained ``steadystate`` of fio itself under the same
     name; this makes the trial INVALID.
 
     Source: SNIA, Solid State Storage Performance Test Specification, Enterprise, definition of
     "Steady State".
     """
     window = disk.at_the_end(case)
-    if not case.scene.direct or len(window) <= FEWEST_SECONDS:
+    rising = any(each.metric.endswith(".iops.within") for each in case.measurements)
+    if not case.scene.direct or rising or len(window) <= FEWEST_SECONDS:
         return
     rates = rounds(window)
     mean = sum(rates) / ROUNDS
