@@ -37,9 +37,9 @@ def steady_state(case: LoadEvidence) -> Iterator[Doubt]:
     The rules of the SNIA PTS on the series of the device, once a second: the measured time is
     divided into five rounds.  A steady rate stays within 20 % of the mean of the rounds, and the
     line fitted to the rounds rises or falls by at most 10 % of the mean from the first to the last.
-    Loads shorter than ten seconds, and loads through the page cache (bursts of writeback), are not
-    judged, nor are loads at several offered rates.  The parser of fio reports an unattained ``steadystate`` of fio itself under the same
-    name; this makes the trial INVALID.
+    Loads shorter than ten seconds, loads through the page cache (bursts of writeback) and loads at
+    several offered rates are not judged.  The parser of fio reports an unattained ``steadystate``
+    of fio itself under the same name; this makes the trial INVALID.
 
     Source: SNIA, Solid State Storage Performance Test Specification, Enterprise, definition of
     "Steady State".
