@@ -60,7 +60,7 @@ def study(offered: str = RATES, **said: str) -> Study:
 def simulated(latencies: list[float], rate: float, share: float) -> float:
     """Clients that are simulated: each starts its I/O when it is due, or when it is free."""
     luck, found = random.Random(1), []
-    for _ in range(200):
+    for _ in range(60):
         due = free = 0.0
         while due < 20:
             due += luck.expovariate(rate)
