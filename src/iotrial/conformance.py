@@ -133,6 +133,8 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
         yield "neither path, key nor read contains {device}: all devices would share one value"
     place = (row.path, row.key, row.read)
     for other in known.values():
+        if row.place or other.place:  # a rule, whose levels become settings of another row
+            continue
         if other.name != row.name and (other.path, other.key, other.read) == place:
             yield f"{other.name} is the same setting"
     for pattern in row.moves:
