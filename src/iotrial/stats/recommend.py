@@ -400,7 +400,8 @@ def _comparative(finding: Finding) -> str:
     up = finding.ratio > 1
     if split(finding.metric)[1] in THROUGHPUT:
         return "faster" if up else "slower"
-    return f"{'higher' if up else 'lower'} in {finding.metric}"
+    word = "higher" if up else "lower"  # the metric is named once
+    return word if finding.workload.endswith(finding.metric) else f"{word} in {finding.metric}"
 
 
 def _ends(finding: Finding) -> str:
