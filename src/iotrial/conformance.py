@@ -120,6 +120,14 @@ def of_tunables(plugin: Plugin) -> Iterator[str]:
         yield from (f"{row.name}: {problem}" for problem in _row(row, plugin.name, known))
 
 
+def _twins(row: Tunable, known: Mapping[str, Tunable]) -> Iterator[str]:
+    """Other rows of the same place.  A rule is none: its levels become settings of another row."""
+    for other in known.values():
+        alike = (other.path, other.key, other.read) == (row.path, row.key, row.read)
+        if alike and other.name != row.name and not row.place and not other.place:
+            yield other.name
+
+
 def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[str]:
     yield from named(row.name, _ROW)
     if not row.name.startswith(f"{family}."):
@@ -131,12 +139,7 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
     told = " ".join((row.path, row.key, *row.read))
     if row.scope != "host" and "{device}" not in told and row.scope != "cgroup":
         yield "neither path, key nor read contains {device}: all devices would share one value"
-    place = (row.path, row.key, row.read)
-    for other in known.values():
-        if row.place or other.place:  # a rule, whose levels become settings of another row
-            continue
-        if other.name != row.name and (other.path, other.key, other.read) == place:
-            yield f"{other.name} is the same setting"
+    yield from (f"{name} is the same setting" for name in _twins(row, known))
     for pattern in row.moves:
         if not fnmatch.filter(known, pattern):
             yield f"it moves {pattern!r}, which is not the name of a tunable"
