@@ -133,6 +133,8 @@ def test_killed_in_the_drain_everything_is_restored_and_the_study_resumes(
     wait_for_load(process, tmp_path)
     assert list(out.glob("trials/*.partial/drain"))
     kill_with_guard(process, state)
+    assert process.stdout
+    process.stdout.close()
     done = subprocess.run(iotrial("restore"), capture_output=True, timeout=200, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert not loads_of(tmp_path)

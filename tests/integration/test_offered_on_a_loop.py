@@ -20,6 +20,7 @@ from iotrial.store import open_results
 from throttled import why_not
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
 ]
