@@ -128,12 +128,12 @@ class Several:
 
 
 @contextmanager
-def up(lab: VirtualLab, kind: str, nodes: int) -> Iterator[Several]:
+def up(lab: VirtualLab, kind: str, nodes: int, kernel: str = "stable") -> Iterator[Several]:
     """A lab of this kind, and afterwards nothing of it."""
     name = f"{kind}{nodes}"
     folder = Path(lab.environment["IOTRIAL_CACHE"]) / "vmlab/labs" / name
     try:
-        document = lab.vmlab("up", kind, "--name", name, "--nodes", str(nodes))
+        document = lab.vmlab("up", kind, "--name", name, "--nodes", str(nodes), "--kernel", kernel)
         assert len(document["nodes"]) == nodes
         yield Several(lab, name)
     finally:

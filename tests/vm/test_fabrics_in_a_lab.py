@@ -79,7 +79,7 @@ def way_of(lab: Several) -> str:
 
 @pytest.fixture(scope="module")
 def fabrics(virtual_lab: VirtualLab) -> Iterator[Host]:
-    with up(virtual_lab, "fabrics", 2) as lab:
+    with up(virtual_lab, "fabrics", 2, kernel="backports") as lab:  # numa: see nvme.iopolicy
         named = "readlink -e /dev/disk/by-id/nvme-uuid.* >/dev/null; ls /dev/disk/by-id/nvme-uuid.*"
         yield Host(lab, way_of(lab), lab.do(2, named).split()[0])
 

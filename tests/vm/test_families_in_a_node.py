@@ -46,7 +46,7 @@ def test_a_knob_of_a_disk_is_held_and_given_back(
     hold(node.host, name, node.disk(disk), value)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def mirror(node: Node) -> Iterator[str]:
     """A RAID1 of the disks a and b."""
     members = [f"/dev/{node.disk(each)}" for each in ("a", "b")]
@@ -99,7 +99,7 @@ def test_a_knob_of_multipath_is_held_and_given_back(
     hold(node.host, name, paths, value)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def volume(node: Node) -> Iterator[str]:
     """A RAID1 volume on disks that the array does not have."""
     members = [f"/dev/{node.disk(each)}" for each in ("virtio", "nvme")]

@@ -98,7 +98,11 @@ TUNABLES: tuple[Tunable, ...] = (
         rank=40,
         lasts="until the subsystem goes or the machine reboots",
         domain=lambda _raw: Domain(choices=("numa", "round-robin", "queue-depth")),
-        risk="queue-depth exists since 6.11; before, writing it is EINVAL.",
+        risk=(
+            "queue-depth exists since 6.11; before, writing it is EINVAL. Before 6.11 the kernel"
+            " also keeps the path that it took last: numa after round-robin may use any path (seen"
+            " with 6.1)."
+        ),
         moot=(
             "The subsystem has one path, or nvme_core.multipath is off: then the file is not"
             " there, and dm-multipath does the work (family multipath)."
