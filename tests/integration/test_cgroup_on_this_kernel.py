@@ -209,7 +209,7 @@ def test_of_two_loads_the_one_with_the_larger_weight_gets_more(
     apply(host, [Setting(in_memory, "queue.scheduler", "bfq")])
     shares = []
     try:
-        for own, others in (("100", "100"), ("1000", "100"), ("100", "1000")):
+        for own, others in (("1000", "100"), ("100", "1000")):
             apply(host, [Setting(device, names[0], own), Setting(device, names[1], others)])
             assert [observe(host, tunable(name), device) for name in names] == [own, others]
             loads = [fio(in_memory, folder, "randread") for folder in (mine, aside(mine))]
@@ -218,6 +218,5 @@ def test_of_two_loads_the_one_with_the_larger_weight_gets_more(
     finally:
         assert put_back(host, group.owed) == ()
         assert put_back(host, scheduler.owed) == ()
-    even, more, less = shares
-    assert more > even + 0.15, shares
-    assert less < even - 0.15, shares
+    more, less = shares
+    assert more > less + 0.2, shares  # 0.5 and more where nothing else runs
