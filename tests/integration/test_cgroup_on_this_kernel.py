@@ -207,6 +207,8 @@ def test_of_two_loads_the_one_with_the_larger_weight_gets_more(
     group = snapshot(host, names, device)
     assert {each.value for each in group.values} == {"100"}
     apply(host, [Setting(in_memory, "queue.scheduler", "bfq")])
+    # Otherwise each new queue has thirty times its weight for seconds, whosever it is.
+    Path(f"/sys/block/{in_memory}/queue/iosched/low_latency").write_text("0")
     shares = []
     try:
         for own, others in (("1000", "100"), ("100", "1000")):
