@@ -1,8 +1,8 @@
 """Limits: what a benchmark prints of each number, its interval and its limit, and its exit code.
 
-A limit on a number with an interval is missed where the whole interval lies beyond it: short of
-that the runs cannot tell, which is printed.  Without an interval the number itself decides.  What
-could not be measured is missed too: a benchmark that measured nothing has shown nothing.
+The number decides: a wide interval, of a busy machine or of few runs, would excuse any.  Where the
+interval holds the limit, that is printed beside it.  What could not be measured is missed too: a
+benchmark that measured nothing has shown nothing.
 """
 
 from __future__ import annotations
@@ -64,15 +64,13 @@ class Limits:
     def at_most(
         self, name: str, found: Found, limit: float, *, form: str = ".3f", beside: str = ""
     ) -> None:
-        value, (low, _) = _ends(found)
-        said = self._judged(name, value <= limit, low <= limit)
+        said = self._judged(name, _ends(found), limit, kept=_ends(found)[0] <= limit)
         self._row(name, _number(found, form), f"<= {limit:g}", said, beside)
 
     def at_least(
         self, name: str, found: Found, limit: float, *, form: str = ".3f", beside: str = ""
     ) -> None:
-        value, (_, high) = _ends(found)
-        said = self._judged(name, value >= limit, high >= limit)
+        said = self._judged(name, _ends(found), limit, kept=_ends(found)[0] >= limit)
         self._row(name, _number(found, form), f">= {limit:g}", said, beside)
 
     def unmeasured(self, name: str, why: str) -> None:
@@ -86,12 +84,13 @@ class Limits:
             print(f"limit missed: {name.strip()}", flush=True)
         return 1 if self.missed else 0
 
-    def _judged(self, name: str, *kept: bool) -> str:
-        """``kept`` is of the number, and of the end of its interval on the limit's good side."""
-        if any(kept):
-            return "" if all(kept) else "(its interval holds the limit)"
+    def _judged(self, name: str, found: tuple[float, Interval], limit: float, *, kept: bool) -> str:
+        low, high = found[1]
+        unsure = "(its interval holds the limit)" if low < limit < high else ""
+        if kept:
+            return unsure
         self.missed.append(name)
-        return "MISSED"
+        return f"MISSED {unsure}".rstrip()
 
     def _row(self, name: str, number: str, *more: str) -> None:
         print(f"{name:{self.width}} {number}  {'  '.join(filter(None, more))}".rstrip(), flush=True)

@@ -11,8 +11,8 @@ margins above the next, a *tie* when all lie within half a margin, else *near*.
 Beside each class: a fixed grid with the same family-wise error and 95 % power, the bound of
 theory (_decide_bound.py), and, for information, what other rules would have named
 (_decide_peers.py).  Prints each figure, the mean over the seeds with its 95 % t interval, beside
-its limit, and beside what was aimed at where that is less.  Exits 1 when a limit lies below the
-whole interval.  The same seeds give the same figures, on any number of cores.  --goal winner: races
+its limit, and beside what was aimed at where that is less.  Exits 1 when a mean is above its
+limit.  The same seeds give the same figures, on any number of cores.  --goal winner: races
 that end when nothing is better by more than the margin.
 """
 

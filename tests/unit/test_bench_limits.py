@@ -52,12 +52,13 @@ def test_the_exit_code_of_every_benchmark_is_that_of_its_limits(script: str) -> 
         (1.0, 0),
         (1.01, 1),
         ((1.2, (1.1, 1.3)), 1),
-        ((1.2, (0.9, 1.5)), 0),
+        ((1.2, (0.9, 1.5)), 1),
         ((0.8, (0.7, 1.2)), 0),
-        ((5.0, (-math.inf, math.inf)), 0),
+        ((5.0, (-math.inf, math.inf)), 1),
+        ((0.5, (-math.inf, math.inf)), 0),
     ],
 )
-def test_a_limit_is_missed_where_the_whole_interval_lies_beyond_it(
+def test_a_limit_is_missed_where_the_number_lies_beyond_it(
     limits: ModuleType, found: Found, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     most = limits.Limits()
@@ -66,6 +67,9 @@ def test_a_limit_is_missed_where_the_whole_interval_lies_beyond_it(
     said = capsys.readouterr().out
     assert "<= 1" in said
     assert ("MISSED" in said) == bool(code)
+    assert ("holds the limit" in said) == (
+        isinstance(found, tuple) and found[1][0] < 1.0 < found[1][1]
+    )
     negative = (
         (-found[0], (-found[1][1], -found[1][0])) if isinstance(found, tuple) else -found
     )  # fmt: skip

@@ -14,13 +14,14 @@ import pytest
 from iotrial.cli.main import status
 from iotrial.errors import StudyError
 from iotrial.formats.fio import jobfile
-from iotrial.model.measurement import metric
+from iotrial.model.measurement import metric, of_metric
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.tool import ToolTarget
-from iotrial.model.trial import Doubt
+from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.model.workload import OfferedRates
 from iotrial.plan.load import parse_study
+from iotrial.stats.judge import judge
 from iotrial.stats.offered import FoundRate, OfferedLevel, level, response, within
 from iotrial.store import open_results
 from iotrial.tools.fio import TOOL
@@ -272,7 +273,8 @@ def test_a_limit_beyond_the_rates_is_a_doubt_and_the_trial_is_judged_by_the_near
     document["jobs"] = document["jobs"][:3]  # without the rate that was not reached
     (tmp_path / "fio.json").write_text(json.dumps(document))
     found = TOOL.parse(tmp_path)
-    (doubt,) = [each for each in found.doubts if each.check == "offered-range"]
+    (doubt,) = found.doubts
+    assert doubt.check == ("offered-above" if rate == 8000 else "offered-below")
     assert told in doubt.what
     assert not doubt.invalid
     (measured,) = [each for each in found.measurements if each.metric == "read.iops.within"]
@@ -304,7 +306,7 @@ def test_a_pretended_study_finds_which_scheduler_serves_more_within_the_bound(
     # M/M/1 there: bfq has 0.82 of the rate, and an I/O that takes 1/0.82 as long.
     assert finding["ratio"] == pytest.approx(0.74, abs=0.03)
     assert [each["bound"] for each in found["offered"]] == [0.001]
-    wrong = {"capped", "offered-range", "steady-state", "warm-up"}
+    wrong = {"capped", "offered-above", "offered-below", "steady-state", "warm-up"}
     assert not wrong & {each["check"] for each in found["doubts"]}, "its rates rise on purpose"
     assert status(["report", str(out), "--as", "md", "--out", "-"]) == 0
     page = capsys.readouterr().out
@@ -329,12 +331,63 @@ def test_rates_that_are_offered_are_no_cap(tmp_path: Path, state: Path) -> None:
     assert status(["run", "--pretend", str(path), "--out", str(out)]) == 0
     made = open_results(out)
     assert {record.value("read.iops.within") for record in made.records} == {8000.0}
-    assert all("offered-range" in [d.check for d in r.doubts] for r in made.records)
+    assert all("offered-above" in [d.check for d in r.doubts] for r in made.records)
     assert capped(made) == []
+    (finding,) = [each for each in judge(made).findings if each.primary]
+    assert (finding.ratio, finding.verdict) == (1.0, "cannot-tell"), "both may be anything above"
     load = replace(made.study.workload("db"), offered=None)
     as_iops = replace(made.study, workloads=(load,), decide=replace(
         made.study.decide, primary=(("db", "read.iops[8000]"),)))  # fmt: skip
     assert capped(replace(made, study=as_iops)), "the check speaks of what is no such load"
+
+
+def test_a_race_would_take_a_bound_for_a_number() -> None:
+    text = STUDY.format(
+        tool="fio", key="offered", offered=RATES, decide="",
+        options='rw = "randread", bs = "4k", runtime = "2s"',
+    ).replace("blocks = 3", 'kind = "race"')  # fmt: skip
+    with pytest.raises(StudyError, match="is a bound, which a race takes for a number"):
+        parse_study(text, "s.toml", str)
+
+
+@pytest.mark.parametrize(
+    ("base", "level", "verdict"),
+    [
+        ((3000.0, ""), (5000.0, ""), "better"),
+        ((3000.0, ""), (8000.0, "offered-above"), "better"),  # the truth is further off
+        ((500.0, "offered-below"), (5000.0, ""), "better"),
+        ((500.0, "offered-below"), (8000.0, "offered-above"), "better"),
+        ((8000.0, "offered-above"), (3000.0, ""), "worse"),
+        ((5000.0, ""), (500.0, "offered-below"), "worse"),
+        ((3000.0, "offered-above"), (5000.0, ""), "cannot-tell"),
+        ((3000.0, ""), (5000.0, "offered-below"), "cannot-tell"),
+        ((3000.0, ""), (3000.0, ""), "same"),
+        ((8000.0, "offered-above"), (8000.0, "offered-above"), "cannot-tell"),
+        ((8000.0, ""), (8000.0, "offered-above"), "cannot-tell"),
+    ],
+)
+def test_no_verdict_rests_on_a_bound(
+    base: tuple[float, str], level: tuple[float, str], verdict: str
+) -> None:
+    made = study()
+    records = []
+    for number, (block, name, (value, check)) in enumerate(
+        (block, name, told)
+        for block in range(1, 7)
+        for name, told in (("none", base), ("bfq", level))
+    ):
+        trial = Trial(number + 1, f"{number:06x}", block, "db", (("scheduler", name),), "disk")
+        noise = 1 + 0.0003 * (number * 7 % 5)
+        records.append(
+            TrialRecord(
+                trial, "valid", 0.0, 1.0, 1.0, "fio", (),
+                measurements=(of_metric("read.iops.within", value * noise, "fio.json"),),
+                doubts=(Doubt(check, "w", "a"),) if check else (),
+            )
+        )  # fmt: skip
+    planned = tuple(record.trial for record in records)
+    (finding,) = judge(Results(Path(), made, planned, tuple(records))).findings
+    assert finding.verdict == verdict
 
 
 def test_the_search_for_the_ceiling_writes_the_study_that_compares_within_the_bound(
@@ -353,7 +406,7 @@ def test_the_search_for_the_ceiling_writes_the_study_that_compares_within_the_bo
     again = tmp_path / "out"
     assert status(["run", "--pretend", str(out / "compare.toml"), "--out", str(again)]) == 0
     assert not [d for r in open_results(again).records for d in r.doubts
-                if d.check == "offered-range"]  # fmt: skip
+                if d.check.startswith("offered-")]  # fmt: skip
     capsys.readouterr()
     for words, told in (
         ([*search[:3], "--compare", "queue.scheduler=none,bfq"], "needs --p99"),

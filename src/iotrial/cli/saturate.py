@@ -281,7 +281,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         )
         write_text(folder / _COMPARISON, text)
         output.note(f"study that compares: {folder / _COMPARISON}")
-        output.note(f"to run it: {called()} run {folder / _COMPARISON}")
+        output.note(f"to run it: {called()} run {folder / _COMPARISON}{' --pretend' * pretend}")
     return code
 
 
@@ -300,6 +300,8 @@ def _compared(
     found: dict[str, list[str]] = {}
     for word in given:
         tunable, _, levels = word.partition("=")
+        if tunable in found:
+            raise click.BadParameter(f"{tunable} is given twice", param_hint=hint)
         found[tunable] = list(filter(None, levels.split(",")))
         if len(found[tunable]) < 2:  # noqa: PLR2004 (a comparison has two sides)
             example = "for example queue.scheduler=none,mq-deadline"

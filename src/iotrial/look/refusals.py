@@ -235,7 +235,10 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
     own = [each for each in wanted if each.name.startswith(("command.", "file."))]
     if study.pretended and own:
         for name in dict.fromkeys(each.factor.name for each in own):
-            yield f"factor {name}: the simulated host does not execute the commands of [knobs]"
+            yield (
+                f"factor {name}: the simulated host does not execute the commands of [knobs]:"
+                " try it without --pretend, on a loop device"
+            )
         return
     domains.ask([(each.name, device) for each in wanted for device in each.devices])
     files = [control_file(catalogue.tunable(each.name), d) for each in wanted for d in each.devices]
@@ -254,8 +257,19 @@ def refusals(host: Reader, study: Study, topologies: Mapping[str, Topology]) -> 
             problem = obstacle(knob, device, known) or _refusal(domains, each, device)
             if problem:
                 yield f"{_level(each)}: {each.name}: {problem}"
+    yield from _undrained(study, topologies)
     yield from _alike(wanted, catalogue)
     yield from too_deep(host, study, topologies)
+
+
+def _undrained(study: Study, topologies: Mapping[str, Topology]) -> Iterator[str]:
+    """Targets whose credits nobody could see being used up."""
+    for name, below in topologies.items() if study.design.drain else ():
+        if not below.names("device"):
+            yield (
+                f"design.drain: the target {name} has no block device that counts its I/O:"
+                " remove drain, or give it a target on a disk of its host"
+            )
 
 
 def _alike(wanted: Iterable[RequestedValue], known: Catalogue) -> Iterator[str]:

@@ -11,6 +11,9 @@ from iotrial.model.measurement import Measurement
 Treatment = tuple[tuple[str, str], ...]
 """(factor, label) pairs in the study's order; only the factors that apply to the workload."""
 HOST_LOST = "host-lost"
+OFFERED_ABOVE, OFFERED_BELOW = "offered-above", "offered-below"
+"""The doubts about a limit that lies beyond the highest or the lowest rate that was offered: the
+result of the trial is that rate, and the truth lies beyond it."""
 """The doubt of a trial that failed because a host went out of reach: it is queued again."""
 TrialState = Literal["valid", "invalid", "failed"]
 UNKNOWN = "unknown"

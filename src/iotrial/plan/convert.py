@@ -309,6 +309,9 @@ def unfit(
         if metrics.higher(name) is None:
             what = f"a race needs a metric with a direction; {name} ({workload}) has none"
             return ("decide", "primary"), what, 'Decide by another metric, or use kind = "full".'
+        if name.endswith(".iops.within"):
+            what = f"{name} beyond the offered rates is a bound, which a race takes for a number"
+            return ("decide", "primary"), what, 'Use kind = "full", and give blocks.'
     return None
 
 

@@ -781,7 +781,8 @@ class DecideTable(_Table):
     guarantee: Literal["normal", "exact"] = Field(
         "normal",
         description="What the noise may be like under which a race is wrong in at most 1 -"
-        " confidence of studies: about normal, or anything. Exact takes 1.5 to 3 times the trials.",
+        " confidence of studies: about normal, or anything. Exact takes about twice the trials"
+        " where noise is about normal.",
         examples=["exact"],
     )
 

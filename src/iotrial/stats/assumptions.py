@@ -64,7 +64,7 @@ from scipy.special import ndtr, stdtr
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
-from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices
+from iotrial.stats.blocks import ARITHMETIC, MAD_OF_NORMAL, BlockLayout, Floats, Indices
 from iotrial.stats.critical import tails_at
 from iotrial.stats.responses import Responses, mean_ranks, named_responses, responses_of
 from iotrial.units import format_change, format_noise
@@ -73,7 +73,6 @@ LEVEL = 0.01
 """Of a study: doubts of nothing are rare, and so few that one is believed."""
 EXACT = 60
 """Up to so many differences the distribution is counted out; beyond it is as good as normal."""
-_MAD_OF_NORMAL = 0.6744897501960817
 LISTED = 500
 """Of up to so many differences all pairs are made."""
 
@@ -128,7 +127,7 @@ def robust_sd(differences: Floats) -> float:
     """A standard deviation that a quarter of strange values does not move: from the median
     absolute deviation."""
     away = np.abs(differences - np.median(differences))
-    return float(np.median(away)) / _MAD_OF_NORMAL
+    return float(np.median(away)) / MAD_OF_NORMAL
 
 
 # -- do ranks say the same as the verdicts? -------------------------------------------------------

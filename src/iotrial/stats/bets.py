@@ -49,14 +49,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from iotrial.stats.blocks import ARITHMETIC, Floats
+from iotrial.stats.blocks import ARITHMETIC, MAD_OF_NORMAL, Floats
 
 _STAKES = np.array([0.15, 0.3, 0.6, 2.0])
 """c: the largest is for a difference that is beyond the noise, the least for a fifth of it."""
 _COUNTS = 1.5
 _FEWEST = 3
 """Differences from which a spread is taken."""
-_MAD_OF_NORMAL = 0.6744897501960817
 _WIDER = 2.0
 """Of n differences the spread is taken (1 + 2/n) times: few make it too small."""
 _HALVINGS = 32
@@ -89,7 +88,7 @@ class SignBets:
         enough = many >= _FEWEST
         known = np.where(enough, apart, 0.0)
         away = np.abs(known - np.nanmedian(known, axis=0))
-        wide = np.nanmedian(away, axis=0) / _MAD_OF_NORMAL * (1 + _WIDER / np.maximum(many, 1))
+        wide = np.nanmedian(away, axis=0) / MAD_OF_NORMAL * (1 + _WIDER / np.maximum(many, 1))
         return np.asarray(np.where(enough, np.maximum(wide, least), 0.0))
 
     def intervals(self, here: list[int], error: float) -> tuple[Floats, Floats]:

@@ -33,6 +33,7 @@ from statistics import median
 
 from iotrial.model.results import Results
 from iotrial.model.trial import DrainRecord
+from iotrial.stats.blocks import MAD_OF_NORMAL
 from iotrial.units import format_bytes, format_value, format_wait
 
 FELL = 0.2
@@ -40,8 +41,6 @@ FELL = 0.2
 BEYOND = 3.0
 """And so many standard deviations of a second, on the log scale: the highest of many medians is
 high by chance."""
-_NORMAL = 1.4826
-"""Of a normal distribution, the standard deviation over the median deviation."""
 HOLD = 30.0
 """Seconds for which the rate must be level."""
 EVEN = 0.1
@@ -118,7 +117,7 @@ def level(points: Sequence[DrainPoint]) -> tuple[float, float]:
 def _noise(rates: Sequence[float], middle: float) -> float:
     """The standard deviation of one second on the log scale, from the median deviation."""
     away = (abs(math.log(max(rate, 1.0) / max(middle, 1.0))) for rate in rates)
-    return _NORMAL * median(away)
+    return median(away) / MAD_OF_NORMAL
 
 
 def _medians(points: Sequence[DrainPoint]) -> Iterator[tuple[float, int]]:

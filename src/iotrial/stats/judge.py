@@ -30,7 +30,7 @@ from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, RankVerdict, RequiredBlocks, Verdict
 from iotrial.model.results import Results
 from iotrial.model.study import Study
-from iotrial.model.trial import TrialRecord
+from iotrial.model.trial import OFFERED_ABOVE, OFFERED_BELOW, TrialRecord
 from iotrial.stats import drain
 from iotrial.stats import effects as compared
 from iotrial.stats.blocks import (
@@ -78,6 +78,7 @@ from iotrial.stats.recommend import (
 from iotrial.stats.responses import (
     Responses,
     asked,
+    counted,
     look_of,
     measured_in,
     nothing_varied,
@@ -156,6 +157,7 @@ def _secondary(results: Results) -> tuple[Finding, ...]:
     ranked = _by_ranks(told, asked)
     found = (f for q in asked for f in _findings(told, q, answer(q, q.responses.logs), ranked))
     ordered = _in_order(told.study, tuple(found))
+    ordered = tuple(_bounded(told, finding) for finding in ordered)
     return tuple(replace(finding, primary=False, secondary=True) for finding in ordered)
 
 
@@ -173,7 +175,7 @@ def _judged(results: Results) -> Comparison:
         for question, answered_by in answered
         for finding in _findings(results, question, answered_by, ranked)
     )
-    findings = _in_order(study, findings)
+    findings = tuple(_bounded(results, each) for each in _in_order(study, findings))
     primary = [pair for pair in answered if pair[0].primary]
     resolvable = _least_precise(study, primary)
     case = RecommendationBasis(
@@ -201,6 +203,29 @@ def _judged(results: Results) -> Comparison:
         shares(results),
         knees=knees(results, findings),
     )
+
+
+def _bounded(results: Results, finding: Finding) -> Finding:
+    """Without a claim that values beyond the offered rates may not bear: these are bounds.  Of two
+    levels the one that is higher may lie above all rates, and the other below, and nothing else."""
+    if not finding.metric.endswith(".iops.within") or finding.verdict == "cannot-tell":
+        return finding
+    level, base = (
+        _beyond(results, finding.workload, (finding.factor, label))
+        for label in (finding.level, finding.baseline)
+    )
+    high, low = (level, base) if finding.ratio > 1 else (base, level)
+    doubtful = OFFERED_BELOW in high or OFFERED_ABOVE in low
+    if finding.verdict == "same":
+        doubtful = bool(level | base)
+    return replace(finding, verdict="cannot-tell", needs=None) if doubtful else finding
+
+
+def _beyond(results: Results, workload: str, part: tuple[str, str]) -> set[str]:
+    """On which sides of the offered rates trials of a level ended."""
+    own = (each for each in counted(results)[workload] if part in each.trial.treatment)
+    checks = {doubt.check for each in own for doubt in each.doubts}
+    return checks & {OFFERED_ABOVE, OFFERED_BELOW}
 
 
 def _called(study: Study, finding: Finding) -> Finding:

@@ -62,6 +62,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -425,17 +426,9 @@ class ExactRace(Race):
 
     guarantee: Guarantee = "exact"
 
-    def __init__(
-        self,
-        treatments: int,
-        margin: float,
-        confidence: float,
-        *,
-        favourite: int | None = None,
-        goal: Goal = "all",
-    ) -> None:
-        super().__init__(treatments, margin, confidence, favourite=favourite, goal=goal)
-        self._bets = SignBets(treatments)
+    @cached_property
+    def _bets(self) -> SignBets:
+        return SignBets(self.size)
 
     def _count(self, here: list[int], values: Floats) -> None:
         super()._count(here, values)

@@ -31,7 +31,7 @@ from iotrial.errors import UsageError
 from iotrial.formats.fio.jobfile import JobSection, Option
 from iotrial.formats.fio.report import FioJob, FioOfferedRate, latency_of, offer_text
 from iotrial.model.measurement import Measurement, of_section
-from iotrial.model.trial import Doubt
+from iotrial.model.trial import OFFERED_ABOVE, OFFERED_BELOW, Doubt
 from iotrial.model.workload import OfferedRates
 from iotrial.stats.offered import OfferedLevel, level, within
 from iotrial.tools import fio_options as rules
@@ -58,8 +58,6 @@ _OWN = frozenset({
 })  # fmt: skip
 _OURS = ("rate", "thinktime", "iodepth", "latency_", "steadystate")
 """How options begin that say when I/Os start, or how many are in flight."""
-OFFERED_RANGE = "offered-range"
-"""The doubt about a rate that lies outside of those that were offered."""
 
 
 def clients(rate: int, bound: float) -> tuple[int, int]:
@@ -188,9 +186,9 @@ def _doubts(beyond: str, rate: float, offer: FioOfferedRate) -> Iterator[Doubt]:
     bound = f"p{offer.percentile:g} \u2264 {format_seconds(offer.bound)}"
     if beyond == "above":
         what = f"the highest offered rate, {told}, is served within {bound}: the limit is above it"
-        advice = "offer higher rates; until then it is judged by the highest, as is all above it"
-        yield Doubt(OFFERED_RANGE, what, advice)
+        advice = "offer higher rates: until then nothing is said that rests on this trial's limit"
+        yield Doubt(OFFERED_ABOVE, what, advice)
     elif beyond == "below":
         what = f"the lowest offered rate, {told}, is not served within {bound}: the limit is below"
-        advice = "offer lower rates; until then it is judged by the lowest, as is all below it"
-        yield Doubt(OFFERED_RANGE, what, advice)
+        advice = "offer lower rates: until then nothing is said that rests on this trial's limit"
+        yield Doubt(OFFERED_BELOW, what, advice)
