@@ -271,6 +271,35 @@ def metrics(blocks: int, family: str) -> Simulation:
     return wrong
 
 
+def damaged(factors: Mapping[str, int], blocks: int, lost: int) -> Simulation:
+    """So many of the trials are lost, others in every layout; each treatment is measured once."""
+    size, layouts = math.prod(factors.values()), 50
+    study = made(factors, blocks, DecisionRule(((LOAD, RATE),), PERCENT))
+    cells = study.treatments(LOAD)
+
+    def wrong(noise: str, studies: int, rng: np.random.Generator) -> dict[str, int]:
+        claims = 0
+        for part in range(layouts):
+            there = np.zeros((blocks, size), bool)
+            while not there.any(axis=0).all():
+                there = np.ones((blocks, size), bool)
+                there.flat[rng.permutation(blocks * size)[:lost]] = False
+            some = recorded(study, [
+                {RATE: {cell: 0.0 for cell, seen in zip(cells, row, strict=True) if seen}}
+                for row in there
+            ])  # fmt: skip
+            many = len(range(part, studies, layouts))
+            logs, found = drawn(noise, blocks, size, many, rng), np.zeros(many, bool)
+            for asked in questions(some):
+                data = asked.responses
+                seen = np.array([cells.index(cell) for cell in data.cells])[data.layout.cell]
+                found |= claimed(asked, logs[np.array(data.layout.block), seen])
+            claims += int(found.sum())
+        return {"": claims}
+
+    return wrong
+
+
 def guardrail(blocks: int) -> Simulation:
     """One level whose latency is just what is tolerated: that it is within or beyond is wrong."""
     tolerated = 0.1
@@ -602,6 +631,11 @@ DESIGNS: dict[str, Simulation] = {
     },
     **{f"by ranks, {size}, {blocks} blocks": ranked(blocks, size) for size, blocks in _RANKED},
     "3 × 2 factorial, 5 blocks": fixed(5, factorial()),
+    **{
+        f"4, {lost} of {4 * blocks} trials lost": damaged({"level": 4}, blocks, lost)
+        for blocks, lost in ((3, 1), (3, 5), (5, 3), (5, 8), (8, 10))
+    },
+    "3 × 2 factorial, 6 of 30 trials lost": damaged({"depth": 3, "level": 2}, 5, 6),
     "all pairs of 4 (knee), 8 blocks": fixed(8, [("pairs", 4, all_pairs(4))]),
     **{f'4, stop = "decided", {blocks} blocks': until_decided(blocks, 4) for blocks in (5, 12, 30)},
     **{f"split-plot 2 × 3, {blocks} blocks": split_plot(blocks) for blocks in (4, 8)},

@@ -124,6 +124,51 @@ def test_lost_trials_make_intervals_wider_and_no_claims(noisy: tuple[int, ...]) 
         assert wrong <= 0.05 + 4 * 0.00154, wrong
 
 
+@pytest.mark.parametrize(
+    "seen",
+    [("110", "111"), ("0111", "1010", "1101"), ("011", "111", "101", "110"),
+     ("1110", "1101", "0111", "1100", "1011"), ("1100", "0101", "0110", "1011", "0100")],
+)  # fmt: skip
+@pytest.mark.parametrize("ratio", [1.0, 3.0, 5.0, 10.0])
+def test_lost_trials_are_no_claims_whichever_treatment_is_noisier(
+    seen: tuple[str, ...], ratio: float
+) -> None:
+    """Small studies of which much is lost: up to half of them named a difference before."""
+    there = np.array([[mark == "1" for mark in block] for block in seen])
+    layout, treatments = BlockLayout(*np.nonzero(there)), there.shape[1]
+    rows, rng = contrasts("one", treatments), np.random.default_rng(13)
+    for noisy in range(treatments) if ratio > 1 else (0,):
+        sd = np.where(np.arange(treatments) == noisy, ratio, 1.0)
+        noise = rng.normal(size=(len(layout.block), STUDIES)) * sd[layout.cell][:, None]
+        got = fit(layout, noise, rows)
+        limit = critical("one", treatments, got.own_df, 0.05)[:, None] * got.standard_error
+        wrong = float((np.abs(got.estimate) > limit).any(axis=0).mean())
+        assert wrong <= 0.055 + 4 * 0.00154, (noisy, wrong)
+
+
+def test_of_a_treatment_that_was_measured_once_no_noise_is_known() -> None:
+    layout = BlockLayout(*np.nonzero(np.array([[1, 1, 1], [1, 1, 0], [1, 1, 0]])))
+    got = fit(layout, np.random.default_rng(1).normal(size=7), contrasts("one", 3))
+    assert got.own_df == pytest.approx([2.0, 0.0])
+    assert np.isinf(critical("one", 3, got.own_df, 0.05)).tolist() == [False, True]
+
+
+def test_rounding_takes_no_interval_from_a_contrast() -> None:
+    """Own degrees of freedom are none, or 1 and more: one by rounding less had no interval, on the
+    processors whose arithmetic rounded so."""
+    rng, of_small = np.random.default_rng(1), 0
+    for _ in range(300):
+        present = rng.random((int(rng.integers(2, 6)), int(rng.integers(2, 8)))) < 0.75
+        present = present[present.sum(axis=1) > 1]
+        if not present.any(axis=0).all() or not len(present):
+            continue
+        layout = BlockLayout(*np.nonzero(present))
+        got = fit(layout, rng.normal(size=len(layout.block)), contrasts("one", present.shape[1]))
+        of_small += int((got.own_df == 1).sum())
+        assert ((got.own_df == 0) | (got.own_df >= 1)).all()
+    assert of_small > 20
+
+
 def test_own_errors_of_whole_blocks_are_those_of_paired_t_tests() -> None:
     rng = np.random.default_rng(2)
     layout = BlockLayout(np.repeat(np.arange(7), 4), np.tile(np.arange(4), 7))

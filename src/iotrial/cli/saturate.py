@@ -112,8 +112,16 @@ def _write(results: Results, found: Ceiling, host: str, loads: dict[str, Sequenc
 ALONE, SEVERAL = 1.0, 4.0
 """Seconds of a deciding trial on one host, and on several, whose loads never begin at once."""
 
-_DURATION, _SIZE, _SHARE = map(
-    click.types.FuncParamType, (parse_seconds, parse_bytes, parse_fraction)
+
+def _latency(text: str) -> float:
+    """Seconds.  A number alone would be seconds, which nobody who types ``2`` means."""
+    if text.strip().replace(".", "", 1).isdigit():
+        raise ValueError(f"{text!r} has no unit; for example {text.strip()}ms")
+    return parse_seconds(text)
+
+
+_DURATION, _LATENCY, _SIZE, _SHARE = map(
+    click.types.FuncParamType, (parse_seconds, _latency, parse_bytes, parse_fraction)
 )
 
 
@@ -129,7 +137,7 @@ _DURATION, _SIZE, _SHARE = map(
 )
 @click.option(
     "--p99",
-    type=_DURATION,
+    type=_LATENCY,
     metavar="TIME",
     help="Upper limit of the 99th percentile of latency, for example 2ms.",
 )

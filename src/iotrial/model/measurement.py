@@ -139,6 +139,12 @@ def split(name: str) -> tuple[str, str]:
     return operation, quantity
 
 
+def is_offered(name: str) -> bool:
+    """Whether a metric is the highest offered rate within a latency bound.  Beyond the offered
+    rates its value is a bound, not a number."""
+    return split(name)[1] == "iops.within"
+
+
 _ORDERED = ("create", "stat", "delete", "read", "rename")
 _ORDERS = ("seq", "random", "dir", "tree", "file")
 QUANTITIES: dict[str, tuple[str, bool | None, str]] = {

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from iotrial.model.hostlist import expanded
 from iotrial.model.listen import parse
-from iotrial.model.measurement import Metrics
+from iotrial.model.measurement import Metrics, is_offered
 from iotrial.model.study import (
     UNSET,
     DecisionRule,
@@ -309,7 +309,7 @@ def unfit(
         if metrics.higher(name) is None:
             what = f"a race needs a metric with a direction; {name} ({workload}) has none"
             return ("decide", "primary"), what, 'Decide by another metric, or use kind = "full".'
-        if name.endswith(".iops.within"):
+        if is_offered(name):
             what = f"{name} beyond the offered rates is a bound, which a race takes for a number"
             return ("decide", "primary"), what, 'Use kind = "full", and give blocks.'
     return None

@@ -15,6 +15,7 @@ from iotrial.model.measurement import (
     METRICS,
     Metric,
     Metrics,
+    is_offered,
     metric,
     of_section,
     sectioned,
@@ -355,7 +356,7 @@ def _mingled(study: Study) -> Iterator[StudyProblem]:
         operation = metric_name.partition(".")[0]
         if sectioned(metric_name)[1] or operation not in ("read", "write", "total"):
             continue
-        if workload.offered and metric_name.endswith(".iops.within"):
+        if workload.offered and is_offered(metric_name):
             continue
         for _, load in variants(workload, study.factors):
             found = driver.sectioned(load) if isinstance(driver, SupportsSections) else ()

@@ -113,7 +113,7 @@ class ContrastFit:
         :data:`SHARE` of that by the pooled noise, and that by rounding alone."""
         scale = np.sqrt(np.diag(self.unit))
         pooled = np.multiply.outer(scale, np.maximum(SHARE * self.sd, self.least))
-        return np.asarray(np.maximum(np.maximum(pooled, self.own), ARITHMETIC))
+        return np.asarray(np.maximum(np.fmax(pooled, self.own), ARITHMETIC))
 
     def interval(self, critical: Floats) -> tuple[Floats, Floats]:
         """Ends of the intervals of the ratios, for critical values of |t| (contrasts,), infinite
@@ -166,8 +166,7 @@ def fit(
     by_block = _totals(layout.block, len(sizes))
     by_cell = _totals(layout.cell, incidence.shape[1])
     means = ((by_block @ logs).T / sizes).T
-    information = np.diag(incidence.sum(axis=0)) - incidence.T @ (incidence.T / sizes).T
-    anchored, parts = _anchored(information)
+    anchored, parts = _anchored(_information(incidence, sizes))
     effects = solve(anchored, by_cell @ logs - incidence.T @ means, assume_a="pos")
     unit = contrasts @ solve(anchored, contrasts.T, assume_a="pos")
     expected = means - ((incidence @ effects).T / sizes).T
@@ -176,55 +175,103 @@ def fit(
     sd = np.sqrt((residuals**2).sum(axis=0) / df) if df else np.full(logs.shape[1:], np.nan)
     own, own_df = np.full((len(contrasts), *logs.shape[1:]), np.nan), np.zeros(len(contrasts))
     if df and len(contrasts):
-        share = solve(anchored, contrasts.T, assume_a="pos").T
-        weights = share[:, layout.cell] - ((share @ incidence.T) / sizes)[:, layout.block]
         together = layout if whole is None else BlockLayout(whole, layout.cell, layout.least)
-        few = incidence.shape[1] <= MANY_CELLS and not together.incidence.all()
-        inverse = solve(anchored, np.eye(len(anchored)), assume_a="pos") if few else None
-        own, own_df = _own_errors(weights, residuals, together, inverse)
+        if incidence.shape[1] > MANY_CELLS or together.incidence.all():
+            share = solve(anchored, contrasts.T, assume_a="pos").T
+            weights = share[:, layout.cell] - ((share @ incidence.T) / sizes)[:, layout.block]
+            own, own_df = _own_errors(weights, residuals, together)
+        else:
+            own, own_df = _own_errors_without_some(layout, logs, contrasts, together)
     return ContrastFit(contrasts @ effects, unit, np.asarray(sd), df, own, own_df, layout.least)
 
 
 MANY_CELLS = 300
 """Beyond these what a missing cell does to a block's part is taken to be what it does on average:
-the exact sum takes minutes."""
+the exact sum takes long."""
+UNEVEN = 5.0
+"""How many times noisier, or less noisy, than the others one cell may be where trials are missing,
+so that the errors of contrasts hold."""
 
 
-def _own_errors(
-    weights: Floats, residuals: Floats, layout: BlockLayout, inverse: Floats | None
-) -> tuple[Floats, Floats]:
+def _own_errors(weights: Floats, residuals: Floats, layout: BlockLayout) -> tuple[Floats, Floats]:
     """Standard errors of contrasts by their parts in the blocks, and their degrees of freedom.
 
     ``weights`` (contrasts, observations) are what the estimates are sums of, 0 in sum over a block;
-    ``layout.block`` says what is independent of what; ``inverse`` is that of the information
-    matrix, (cells, cells), None where all cells are there or there are too many.  Each part is
-    scaled to what it would be without the least squares, were the noise even, and the degrees of
-    freedom are those of a chi square with the same mean and variance.  With every cell in every
-    block it is the standard error of the mean of the contrast's values, and blocks - 1.
+    ``layout.block`` says what is independent of what.  With every cell in every block it is the
+    standard error of the mean of the contrast's values, and blocks - 1.
     """
     by_block = _totals(layout.block, len(layout.incidence))
     parts = np.stack([by_block @ (row * residuals.T).T for row in weights])
-    sizes = (by_block @ (weights**2).T).T
-    if inverse is None:
-        seen = (sizes > 0).sum(axis=1)
-        scale = np.where(sizes > 0, 1.0, 0.0).T * (seen / np.maximum(seen - 1, 1))
-        df = np.maximum(seen - 1.0, 0.0)
-        return np.sqrt(np.einsum("bj,jb...->j...", scale, parts**2)), df
-    root = np.linalg.cholesky(inverse)
-    errors, dfs = np.full((len(parts), *parts.shape[2:]), np.nan), []
-    for at, (row, size) in enumerate(zip(weights, sizes, strict=True)):
-        of_cells = np.zeros(layout.incidence.shape)
-        np.add.at(of_cells, (layout.block, layout.cell), row)
-        taken = of_cells @ root
-        cover = np.diag(size) - taken @ taken.T
-        left = np.diag(cover)
-        known = left > _NOTHING * size.max()
-        scale = np.where(known, size / np.where(known, left, 1.0), 0.0)
-        mean = float((scale * left).sum())
-        dfs.append(mean**2 / float(scale @ cover**2 @ scale) if mean else 0.0)
-        total = (scale * (parts[at] ** 2).T).T.sum(axis=0)
-        errors[at] = np.sqrt(total * size.sum() / mean) if mean else np.nan
-    return errors, np.array(dfs)
+    seen = ((by_block @ (weights**2).T).T > 0).sum(axis=1)
+    df = np.maximum(seen - 1.0, 0.0)
+    return (np.sqrt((parts**2).sum(axis=1).T * (seen / np.maximum(df, 1.0))).T, df)
+
+
+def _own_errors_without_some(
+    layout: BlockLayout, logs: Floats, contrasts: Floats, together: BlockLayout
+) -> tuple[Floats, Floats]:
+    """:func:`_own_errors` where cells are missing in blocks: the jackknife over blocks.
+
+    Each block of ``together`` is left out in turn; the squares of what this changes in an estimate
+    add up to its variance but for a factor.  Where it cannot be left out, because a cell has been
+    seen in this block only, the noise is not known.  The factor, and the degrees of freedom of a
+    chi square with the same mean and variance, depend on which cells are noisier: they are the
+    least favourable of even noise and of one cell :data:`UNEVEN` times as noisy, or less noisy.
+    """
+    errors, dfs = np.full((len(contrasts), *logs.shape[1:]), np.nan), np.zeros(len(contrasts))
+    seen = layout.incidence
+    kept = np.repeat(seen[None], len(together.incidence), axis=0)
+    kept[together.block, layout.block, layout.cell] = 0.0
+    shares = [_effect_shares(incidence, contrasts) for incidence in (seen, *kept)]
+    for at in range(len(contrasts)):
+        row, *without = ((of[at] - to[at][:, None]) for of, to in shares)
+        estimator = row * seen
+        changes = np.stack(without) * kept - estimator
+        changes = changes[~(np.abs(changes) <= ARITHMETIC).all(axis=(1, 2))]
+        if len(changes) < 2 or np.isnan(changes).any():  # noqa: PLR2004 (one value has no spread)
+            continue
+        own = (estimator**2).sum(axis=0)
+        # A cell of which even its worst is little in the whole decides nothing, and costs time.
+        weighty = np.flatnonzero(UNEVEN**2 * own > own.sum() / 10)
+        of_cell = changes[:, :, weighty].transpose(2, 0, 1)
+        flat = changes.reshape(len(changes), -1)
+        spread = np.stack([flat @ flat.T, *(of_cell @ of_cell.transpose(0, 2, 1))])
+        factor, dfs[at] = _least_favourable(spread, np.array([own.sum(), *own[weighty]]))
+        values = changes[:, layout.block, layout.cell] @ logs
+        errors[at] = np.sqrt(factor * (values**2).sum(axis=0))
+    return errors, dfs
+
+
+def _effect_shares(incidence: Floats, contrasts: Floats) -> tuple[Floats, Floats]:
+    """(contrasts, cells) and (contrasts, blocks): an observation counts in the least-squares
+    estimate with its cell's share less its block's; nan where the blocks connect no longer what a
+    contrast compares."""
+    sizes = np.maximum(incidence.sum(axis=1), 1.0)
+    information = _information(incidence, sizes)
+    share = solve(_anchored(information)[0], contrasts.T, assume_a="pos").T
+    share[(np.abs(share @ information - contrasts) > _NOTHING).any(axis=1)] = np.nan
+    return share, (share @ incidence.T) / sizes
+
+
+def _least_favourable(spread: Floats, own: Floats) -> tuple[float, float]:
+    """What the sum of squared changes is multiplied by, and its degrees of freedom.
+
+    ``spread`` (1 + cells, changes, changes) is the changes' covariance where all noise has the
+    variance 1, and what of it is each cell's; ``own`` (1 + cells,) the estimate's variance.
+    """
+    mean = np.trace(spread, axis1=1, axis2=2)
+    beside, alone = np.tensordot(spread, spread[0]), (spread**2).sum(axis=(1, 2))
+    ratios = np.array([[UNEVEN**2 - 1], [UNEVEN**-2 - 1]])
+    total = np.append(mean[0], mean[0] + ratios * mean[1:])
+    variance = np.append(own[0], own[0] + ratios * own[1:])
+    squares = np.append(alone[0], alone[0] + 2 * ratios * beside[1:] + ratios**2 * alone[1:])
+    # At least 1, for no covariance exceeds the root of its variances: below it is rounding.
+    return float((variance / total).max()), max(1.0, float((total**2 / squares).min()))
+
+
+def _information(incidence: Floats, sizes: Floats) -> Floats:
+    """What blocks tell of the cells' differences, (cells, cells)."""
+    return np.asarray(np.diag(incidence.sum(axis=0)) - incidence.T @ (incidence.T / sizes).T)
 
 
 def _totals(index: Indices, count: int) -> csr_array:

@@ -150,16 +150,19 @@ def _by_level(cells: Sequence[Treatment], factor: str) -> dict[str, dict[Treatme
 def measured(contrasts: Sequence[CellContrast], layout: BlockLayout) -> tuple[CellContrast, ...]:
     """The contrasts, less the pairs whose cells never met in one block.
 
-    What remains is estimable, and rests on at least one block where both were measured.  A
-    weighted sum stays whole where blocks connect all its cells, and is left out where not.
+    What remains is estimable, and rests on at least one block where both were measured.  A cell
+    that was seen once shows nothing of its own noise: pairs with it stay only where there are no
+    others.  A weighted sum stays whole where blocks connect all its cells, and is left out where
+    not.
     """
     incidence = layout.incidence
-    met = incidence.T @ incidence > 0
+    met, again = incidence.T @ incidence > 0, incidence.sum(axis=0) > 1
     _, part = connected_components(met)
     kept = (
         replace(
             contrast,
-            pairs=tuple(pair for pair in contrast.pairs if met[pair]),
+            pairs=tuple(pair for pair in contrast.pairs if met[pair] and again[list(pair)].all())
+            or tuple(pair for pair in contrast.pairs if met[pair]),
             weighted=contrast.weighted if len(set(part[list(contrast.cells)])) == 1 else (),
         )
         for contrast in contrasts

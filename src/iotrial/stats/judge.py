@@ -28,6 +28,7 @@ import numpy as np
 
 from iotrial.errors import UsageError
 from iotrial.model.finding import Comparison, Finding, RankVerdict, RequiredBlocks, Verdict
+from iotrial.model.measurement import is_offered
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import OFFERED_ABOVE, OFFERED_BELOW, TrialRecord
@@ -208,7 +209,7 @@ def _judged(results: Results) -> Comparison:
 def _bounded(results: Results, finding: Finding) -> Finding:
     """Without a claim that values beyond the offered rates may not bear: these are bounds.  Of two
     levels the one that is higher may lie above all rates, and the other below, and nothing else."""
-    if not finding.metric.endswith(".iops.within") or finding.verdict == "cannot-tell":
+    if not is_offered(finding.metric) or finding.verdict == "cannot-tell":
         return finding
     level, base = (
         _beyond(results, finding.workload, (finding.factor, label))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from statistics import median
 
+from iotrial.model.measurement import is_offered
 from iotrial.model.trial import Doubt
 from iotrial.model.validity import IOSample, LateSample, LoadEvidence, check
 from iotrial.units import format_seconds
@@ -45,7 +46,7 @@ def steady_state(case: LoadEvidence) -> Iterator[Doubt]:
     "Steady State".
     """
     window = disk.at_the_end(case)
-    rising = any(each.metric.endswith(".iops.within") for each in case.measurements)
+    rising = any(is_offered(each.metric) for each in case.measurements)
     if not case.scene.direct or rising or len(window) <= FEWEST_SECONDS:
         return
     rates = rounds(window)
