@@ -133,7 +133,7 @@ def test_lost_trials_make_intervals_wider_and_no_claims(noisy: tuple[int, ...]) 
 def test_lost_trials_are_no_claims_whichever_treatment_is_noisier(
     seen: tuple[str, ...], ratio: float
 ) -> None:
-    """Small studies of which much is lost: up to half of them named a difference before."""
+    """Small studies of which much is lost, some treatments to the last trial but two."""
     there = np.array([[mark == "1" for mark in block] for block in seen])
     layout, treatments = BlockLayout(*np.nonzero(there)), there.shape[1]
     rows, rng = contrasts("one", treatments), np.random.default_rng(13)
