@@ -28,6 +28,10 @@ References:
     B. Jones and C. J. Nachtsheim (2009), Split-plot designs: what, why, and how, Journal of
     Quality Technology 41, 340-361.
     F. Yates (1935), Complex experiments, JRSS Suppl. 2, 181-247 (two errors, two strata).
+    B. Efron and C. Stein (1981), The jackknife estimate of variance, Annals of Statistics 9,
+    586-596.
+    R. M. Bell and D. F. McCaffrey (2002), Bias reduction in standard errors for linear regression
+    with multi-stage samples, Survey Methodology 28, 169-181 (degrees of freedom; few clusters).
 """
 
 from __future__ import annotations
