@@ -93,7 +93,7 @@ def test_a_setting_that_was_changed_for_a_part_of_the_load_and_back_is_seen(
     tmp_path: Path, state: Path
 ) -> None:
     """Before and after the load it is alike: only who looks meanwhile can tell."""
-    first = meddled_with(tmp_path, runtime="8s", back=3.2)[0]
+    first = meddled_with(tmp_path, runtime="15s", back=7.0)[0]
     assert first["state"] == "invalid"
     (doubt,) = [doubt for doubt in first["doubts"] if doubt[0] == "drift"]
     assert "queue.read_ahead_kb on loop" in doubt[1]
