@@ -272,7 +272,7 @@ def metrics(blocks: int, family: str) -> Simulation:
 
 
 def damaged(factors: Mapping[str, int], blocks: int, lost: int) -> Simulation:
-    """So many of the trials are lost, others in every layout; each treatment is measured once."""
+    """So many of the trials are lost, others in every layout; no treatment loses all of its own."""
     size, layouts = math.prod(factors.values()), 50
     study = made(factors, blocks, DecisionRule(((LOAD, RATE),), PERCENT))
     cells = study.treatments(LOAD)
@@ -293,7 +293,7 @@ def damaged(factors: Mapping[str, int], blocks: int, lost: int) -> Simulation:
             for asked in questions(some):
                 data = asked.responses
                 seen = np.array([cells.index(cell) for cell in data.cells])[data.layout.cell]
-                found |= claimed(asked, logs[np.array(data.layout.block), seen])
+                found |= claimed(asked, logs[data.layout.block, seen])
             claims += int(found.sum())
         return {"": claims}
 

@@ -364,3 +364,10 @@ def test_a_job_file_says_what_the_command_said_without_what_is_ours() -> None:
         "iodepth=8",
         "runtime=60s",
     ]
+
+
+@pytest.mark.parametrize("bound", ["2", " .5", "1e-3"])
+def test_a_bound_without_a_unit_is_refused(bound: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """It would be seconds, and so no bound."""
+    assert status(["saturate", "loop", "--p99", bound, "--pretend"]) == 2
+    assert f"has no unit; for example {bound.strip()}ms" in capsys.readouterr().err

@@ -133,7 +133,7 @@ def test_lost_trials_make_intervals_wider_and_no_claims(noisy: tuple[int, ...]) 
 def test_lost_trials_are_no_claims_whichever_treatment_is_noisier(
     seen: tuple[str, ...], ratio: float
 ) -> None:
-    """Small studies of which much is lost, some treatments to the last trial but two."""
+    """Small studies that lost up to half of their trials."""
     there = np.array([[mark == "1" for mark in block] for block in seen])
     layout, treatments = BlockLayout(*np.nonzero(there)), there.shape[1]
     rows, rng = contrasts("one", treatments), np.random.default_rng(13)
@@ -143,7 +143,7 @@ def test_lost_trials_are_no_claims_whichever_treatment_is_noisier(
         got = fit(layout, noise, rows)
         limit = critical("one", treatments, got.own_df, 0.05)[:, None] * got.standard_error
         wrong = float((np.abs(got.estimate) > limit).any(axis=0).mean())
-        assert wrong <= 0.055 + 4 * 0.00154, (noisy, wrong)
+        assert wrong <= 0.05 + 4 * 0.00154, (noisy, wrong)
 
 
 def test_of_a_treatment_that_was_measured_once_no_noise_is_known() -> None:
@@ -164,7 +164,7 @@ def test_rounding_takes_no_interval_from_a_contrast() -> None:
             continue
         layout = BlockLayout(*np.nonzero(present))
         got = fit(layout, rng.normal(size=len(layout.block)), contrasts("one", present.shape[1]))
-        of_small += int((got.own_df == 1).sum())
+        of_small += int(np.isclose(got.own_df, 1).sum())
         assert ((got.own_df == 0) | (got.own_df >= 1)).all()
     assert of_small > 20
 

@@ -115,9 +115,10 @@ ALONE, SEVERAL = 1.0, 4.0
 
 def _latency(text: str) -> float:
     """Seconds.  A number alone would be seconds, which nobody who types ``2`` means."""
-    if text.strip().replace(".", "", 1).isdigit():
+    seconds = parse_seconds(text)
+    if not text.strip()[-1].isalpha():
         raise ValueError(f"{text!r} has no unit; for example {text.strip()}ms")
-    return parse_seconds(text)
+    return seconds
 
 
 _DURATION, _LATENCY, _SIZE, _SHARE = map(
