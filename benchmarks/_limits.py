@@ -10,9 +10,12 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Sequence
+import signal
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from scipy.special import stdtrit
 from scipy.stats import binom
@@ -114,3 +117,21 @@ def machine() -> str:
     model = next((line.partition(": ")[2] for line in said if line.startswith("model name")), "?")
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     return f"{model}, {cores} cores, Linux {platform.release()}, load {load:.1f}"
+
+
+def note(words: str) -> None:
+    """How far it is, on stderr."""
+    print(words, file=sys.stderr, flush=True)
+
+
+def run_main(main: Callable[[], int]) -> NoReturn:
+    """End with what ``main`` returns.  A signal that ends this process takes the way of an
+    exception, so that what was made (devices, namespaces, folders) is removed."""
+
+    def end(number: int, _frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # once is enough: what removes is not stopped
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
+    sys.exit(main())

@@ -34,7 +34,7 @@ import numpy as np
 from _decide_bound import CONFIDENCE, fixed_blocks, least_trials
 from _decide_peers import Named, Optuna, halving, until_steady
 from _decide_truths import CLASSES, Case, Floats, Machine, draw, groups
-from _limits import Found, Limits, machine, mean_of
+from _limits import Found, Limits, machine, mean_of, run_main
 
 from iotrial.model.study import Goal
 from iotrial.stats.race import Race
@@ -324,4 +324,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

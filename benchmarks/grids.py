@@ -20,12 +20,11 @@ import math
 import os
 import random
 import statistics
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from _limits import Limits
+from _limits import Limits, run_main
 from thousand import Took, fixed, verb
 
 SECONDS, MEMORY, GROWTH = 30.0, 1e9, 1.5
@@ -126,4 +125,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -47,7 +47,7 @@ from _honesty_designs import (
     decided,
     one,
 )
-from _limits import Limits
+from _limits import Limits, run_main
 from scipy.special import betaincinv
 
 import iotrial.stats
@@ -233,4 +233,4 @@ def extended(name: str, steps: tuple[int, int, int], studies: int) -> tuple[floa
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

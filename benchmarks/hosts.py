@@ -37,7 +37,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from _limits import Limits, machine, mean_of, median_of, ratio_of
+from _limits import Limits, machine, mean_of, median_of, note, ratio_of, run_main
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from iotrial.execute.interruption import Interruption
@@ -279,6 +279,7 @@ def measured(count: int, rounds: int, seconds: float, folder: Path) -> Found:
                 else:
                     own[way].start(job, place, found[name])
                 shutil.rmtree(place)
+            note(f"round {number + 1} of {rounds}")
     return found
 
 
@@ -333,4 +334,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

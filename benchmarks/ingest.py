@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from _limits import Limits, machine, mean_of, ratio_of
+from _limits import Limits, machine, mean_of, ratio_of, run_main
 
 NAMES = ["time", "value", "direction", "size", "priority"]
 NAME = "job_clat.1.log"
@@ -277,4 +277,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from _limits import Limits, median_of
+from _limits import Limits, median_of, run_main
 
 from iotrial_lint.known import sysctls
 
@@ -133,4 +133,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

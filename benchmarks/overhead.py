@@ -24,7 +24,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
-from _limits import Limits, machine, median_of, ratio_of
+from _limits import Limits, machine, median_of, ratio_of, run_main
 
 from iotrial.execute.hosts import Hosts, open_hosts
 from iotrial.execute.interruption import Interruption
@@ -254,4 +254,4 @@ def judged(limits: Limits, measured: list[Pair], large: dict[str, float]) -> Non
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

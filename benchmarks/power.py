@@ -13,11 +13,10 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-import sys
 
 import numpy as np
 from _honesty_designs import LOAD, RATE, layout, one
-from _limits import Limits, machine
+from _limits import Limits, machine, run_main
 
 from iotrial.model.study import DecisionRule, Design, Factor, Level, Study
 from iotrial.stats import unequal
@@ -155,4 +154,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

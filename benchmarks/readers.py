@@ -24,7 +24,7 @@ import venv
 from collections import defaultdict
 from pathlib import Path
 
-from _limits import Limits
+from _limits import Limits, run_main
 from ingest import NAME, make
 
 OURS = """
@@ -147,4 +147,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -47,7 +47,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _limits import Interval, Limits, machine, median_of, ratio_of
+from _limits import Interval, Limits, machine, median_of, note, ratio_of, run_main
 
 from iotrial.formats.fio import json_output
 from iotrial.model.study import Study
@@ -99,13 +99,19 @@ def searched(
     argv = [sys.executable, "-m", "iotrial.cli.main", "saturate", node, "--json", "--out"]
     argv += [str(folder), "--runtime", runtime, *(["--p99", p99] if p99 else [])]
     began = time.monotonic()
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False)
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+    try:
+        said, _ = process.communicate()
+    except BaseException:
+        process.terminate()  # it restores the settings before it ends
+        process.wait(60)
+        raise
     took = time.monotonic() - began
-    if p99 and done.returncode == 1:
+    if p99 and process.returncode == 1:
         return None, took
-    if done.returncode:
-        raise SystemExit(f"saturate: the search ended with {done.returncode}: {done.stdout}")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    if process.returncode:
+        raise SystemExit(f"saturate: the search ended with {process.returncode}: {said}")
+    answer: dict[str, Any] = json.loads(said)
     return answer["ceiling"], took
 
 
@@ -239,8 +245,13 @@ def measured(limits: Limits, node: str, folder: Path, asked: argparse.Namespace)
     cells = list(study.treatments(final))
     random.Random(1).shuffle(cells)  # an order that can be had again
     began = time.monotonic()
+    grid = {}
     with others(busy):
-        grid = {cell: point(command(study, final, cell, node), folder) for cell in cells}
+        for number, cell in enumerate(cells, 1):
+            grid[cell] = point(command(study, final, cell, node), folder)
+            if number % 20 == 0:
+                left = (time.monotonic() - began) / number * (len(cells) - number)
+                note(f"grid: {number} of {len(cells)} loads, {left:.0f} s left")
     whole = time.monotonic() - began
     bound = parse_seconds(asked.p99) if asked.p99 else usual_p99(list(grid.values()))
     blocks = 8 if asked.quick else asked.blocks
@@ -311,4 +322,4 @@ def judged(limits: Limits, made: Comparison) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

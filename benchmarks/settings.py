@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from _limits import Limits, machine, median_of
+from _limits import Limits, machine, median_of, run_main
 from _relay import relay
 
 from iotrial.execute.session import HostSession
@@ -441,4 +441,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

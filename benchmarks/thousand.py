@@ -29,7 +29,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from _limits import Limits, machine, mean_of
+from _limits import Limits, machine, mean_of, run_main
 
 CPU = {"together": 73.0, "spread": 88.0}
 WALL = {"together": 80.0, "spread": 97.0}
@@ -172,4 +172,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

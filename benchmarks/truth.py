@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from _limits import CONFIDENCE, Limits, machine, mean_of, median_of
+from _limits import CONFIDENCE, Limits, machine, mean_of, median_of, run_main
 from scipy.stats import beta, binom
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
@@ -172,4 +172,4 @@ def clopper_pearson(wrong: int, number: int) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

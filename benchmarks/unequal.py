@@ -16,11 +16,10 @@ by more than 4 %.
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 
 import numpy as np
-from _limits import Limits
+from _limits import Limits, run_main
 from scipy.special import chdtrc, stdtrit
 
 from iotrial.stats import unequal
@@ -131,4 +130,4 @@ def wishart(size: int, df: int, count: int, rng: np.random.Generator) -> Floats:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_main(main)

@@ -113,9 +113,10 @@ def test_no_trial_measures_what_the_device_did_before_it_was_slowed(
     found = first.drained
     assert found is not None
     assert found.state == "fell", found
-    assert found.low[1] == pytest.approx(LATER, rel=0.2)
-    assert found.high[1] == pytest.approx(FAST, rel=0.3)
-    assert found.moved == pytest.approx(CREDITS * FAST * 4096, rel=0.5)
+    # A busy machine may read less than it is allowed to; nothing lets it read more.
+    assert 0 < found.low[1] < 1.2 * LATER
+    assert 2 * found.low[1] < found.high[1] < 1.3 * FAST
+    assert CREDITS * found.low[1] * 4096 < found.moved < 1.5 * CREDITS * FAST * 4096
     assert sum(each.drained is not None for each in records) == 1
     rates = [each.value("read.iops") or 0.0 for each in records]
     assert len(rates) == 4

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 import importlib
 import math
+import signal
+import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,9 +44,52 @@ def test_the_exit_code_of_every_benchmark_is_that_of_its_limits(script: str) -> 
     assert set(ends) == {"limits.status()"}
     calls = {ast.unparse(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
     assert calls & {"limits.at_most", "limits.at_least"}
-    assert "sys.exit" in {
-        ast.unparse(n.func) for n in ast.walk(tree.body[-1]) if isinstance(n, ast.Call)
+    assert "run_main(main)" in {
+        ast.unparse(n) for n in ast.walk(tree.body[-1]) if isinstance(n, ast.Call)
     }
+
+
+ENDED = """
+import sys, time
+sys.path.insert(0, {benchmarks!r})
+from _limits import run_main
+
+def main():
+    try:
+        print("began", flush=True)
+        time.sleep(60)
+    finally:
+        time.sleep(0.2)
+        print("removed", flush=True)
+    return 0
+
+run_main(main)
+"""
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
+def test_a_benchmark_that_is_ended_removes_what_it_made(signals: tuple[signal.Signals]) -> None:
+    argv = [sys.executable, "-c", ENDED.format(benchmarks=str(BENCHMARKS))]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "began\n"
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.05)
+        assert process.stdout.read() == "removed\n"
+    assert process.returncode == 128 + signals[0]
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_benchmark_ends_with_its_own_exit_code(limits: ModuleType, code: int) -> None:
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        with pytest.raises(SystemExit) as ended:
+            limits.run_main(lambda: code)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert ended.value.code == code
 
 
 @pytest.mark.parametrize(
