@@ -11,7 +11,6 @@ import fcntl
 import gc
 import os
 import random
-import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +21,9 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from iotrial import extras
+from iotrial.report import charts
 
 pytest_plugins = ["lab", "nodes"]
 pytest.register_assert_rewrite("deaths")  # says what stayed changed, as in a test file
@@ -191,17 +193,32 @@ def _no_real_fsync(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _pictures_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A page takes longer to draw than a pretended study to run.  Without ``--all`` modules that
-    speak of no picture have text in place of charts, as an install without that extra."""
+def _charts_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A page takes longer to draw than a pretended study to run.  Without ``--all`` tests that are
+    not marked ``charts`` have text in place of them, as an install without that extra; so have the
+    processes that they start."""
     with pytest.MonkeyPatch.context() as patch:
-        if not request.config.getoption("--all") and not _speaks_of_pictures(request.path):
-            patch.setattr("iotrial.report.charts.missing", lambda _extra: ("altair",))
+        if not (request.config.getoption("--all") or request.node.get_closest_marker("charts")):
+            _draw_none(patch)
         yield
 
 
-def _speaks_of_pictures(file: Path) -> bool:
-    return re.search("chart|svg|picture|drawn|extra", file.read_text(encoding="utf-8")) is not None
+@pytest.fixture(autouse=True)
+def _charts_in_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
+    """For a single test that is marked so."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.node.get_closest_marker("charts"):
+            patch.setattr(charts, "missing", extras.missing)
+            patch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", "").replace(_NONE, ""))
+        yield
+
+
+_NONE = f"{Path(__file__).resolve().parent / 'without_charts'}{os.pathsep}"
+
+
+def _draw_none(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(charts, "missing", lambda _extra: ("altair",))
+    patch.setenv("PYTHONPATH", _NONE + os.environ.get("PYTHONPATH", ""))
 
 
 def _fewer_examples(config: pytest.Config, items: list[pytest.Item]) -> None:

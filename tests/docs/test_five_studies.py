@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.charts
+
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 SCRIPT = DOCS / "five-studies" / "make.py"
 PAGE = DOCS / "five-studies.md"

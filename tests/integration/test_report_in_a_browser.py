@@ -26,7 +26,7 @@ from iotrial.judgement import completed
 from iotrial.report.study import html as page
 from iotrial.report.view import ReportView, view
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.charts, pytest.mark.browser]
 
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",

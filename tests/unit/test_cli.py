@@ -132,6 +132,7 @@ def test_a_study_is_run_compared_and_reported(
     assert (code, seen["planned"], seen["valid"], seen["missing"]) == (0, 9, 9, 0)
 
 
+@pytest.mark.charts
 def test_every_figure_is_a_file(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(capsys, "run", "study.toml", "--pretend", "--out", "r")
     code, written = run(capsys, "report", "r", "--as", "svg")

@@ -152,6 +152,7 @@ def test_effects_that_multiply_keep_their_averages(
     assert "iodepth against 1: 2 +43.5 %" in answer["recommendation"]
 
 
+@pytest.mark.charts
 def test_every_shape_has_the_grid_and_the_page_its_curves(tmp_path: Path) -> None:
     shown = seen(files(tmp_path, saturating))
     (panel,) = shown.panels
@@ -192,6 +193,7 @@ def test_repeats_are_shown_as_a_spread(tmp_path: Path, capsys: pytest.CaptureFix
     assert re.search(r"kIOPS \([0-9.]+ … [0-9.]+\)", markdown(seen(folder)))
 
 
+@pytest.mark.charts
 def test_of_many_grids_some_of_each_workload_are_shown_and_the_others_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

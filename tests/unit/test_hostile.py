@@ -30,7 +30,7 @@ import foreign
 from iotrial.cli.main import status
 from iotrial.plan.template import beside, template, templates
 
-pytestmark = pytest.mark.usefixtures("state")
+pytestmark = [pytest.mark.charts, pytest.mark.usefixtures("state")]
 
 STUDY = """
 question = "Which scheduler?"

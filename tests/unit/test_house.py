@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -159,6 +160,20 @@ def test_help_is_fast() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_what_is_refused_is_refused_before_anything_slow_is_loaded(tmp_path: Path) -> None:
+    """NumPy and SciPy take longer to import than all else together: who judges loads them."""
+    slow = ("scipy", "numpy", "prometheus_client", "asyncio", "altair")
+    verbs = [["plan", "none.toml"], ["run", "none.toml"], ["status", "none"], ["restore"]]
+    listed = f"sorted(set(sys.modules) & set({slow}))"
+    calls = f"codes = [m.status(words) for words in {verbs}]"
+    code = f"import sys, iotrial.cli.main as m; {calls}; sys.exit(repr((codes, {listed})))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, env={**os.environ, "IOTRIAL_STATE": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1] == "([2, 2, 2, 0], [])", done.stderr
 
 
 LOCKS = ("requirements.lock", "requirements-dev.lock")

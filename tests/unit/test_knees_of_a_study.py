@@ -30,6 +30,8 @@ from iotrial.stats.critical import Look
 from iotrial.stats.judge import judge
 from iotrial.stats.levels import MOST, PairwiseGains, steps
 
+pytestmark = pytest.mark.charts
+
 DEPTHS = ("1", "2", "4", "8", "16", "32")
 PLATEAU = {"1": 0.3, "2": 0.6, "4": 0.9, "8": 1.0, "16": 1.0, "32": 1.0}
 """Of the best, by depth: the knee is 8."""

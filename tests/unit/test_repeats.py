@@ -82,6 +82,7 @@ def test_a_report_shows_them_by_treatment(imported: Path, kind: str) -> None:
     assert "percentiles are never averaged" in page
 
 
+@pytest.mark.charts
 def test_dated_runs_are_drawn_as_runs_without_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

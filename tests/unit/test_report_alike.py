@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 import factories
 from iotrial.judgement import completed
 from iotrial.judgement.utilisation import HostUtilisation
@@ -14,6 +16,8 @@ from iotrial.model.trial import Doubt
 from iotrial.report import study
 from iotrial.report.evidence import grouped, said_once
 from iotrial.report.view import ReportView, view
+
+pytestmark = pytest.mark.charts
 
 RESULTS = factories.results(2)
 

@@ -19,6 +19,8 @@ from iotrial.report.series import PercentileSpread, Series, SeriesPoint
 from iotrial.report.view import view
 from iotrial.report.words import change
 
+pytestmark = pytest.mark.charts
+
 RESULTS = factories.results()
 VIEW = view(completed(RESULTS, factories.comparison(RESULTS)))
 PART = VIEW.parts[1]

@@ -28,6 +28,8 @@ from iotrial.report.text import verdict_table
 from iotrial.report.view import ReportView, view
 from iotrial.stats.tradeoffs import MeanInterval, beaten, tradeoffs
 
+pytestmark = pytest.mark.charts
+
 FACTORS = {"scheduler": ("none", "bfq"), "depth": ("1", "32"), "size": ("4k", "64k")}
 P99 = {"none": 1.4, "bfq": 1.0}
 

@@ -26,6 +26,8 @@ from iotrial.report.verdicts import STRIP, strip_scale
 from iotrial.report.view import view
 from iotrial.report.words import IntervalScale, headline, scale
 
+pytestmark = pytest.mark.charts
+
 RESULTS = factories.results()
 VIEW = view(completed(RESULTS, factories.comparison(RESULTS)))
 PAGE = page(VIEW)

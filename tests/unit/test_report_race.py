@@ -22,6 +22,8 @@ from iotrial.report.study import html, markdown
 from iotrial.report.text import verdict_table
 from iotrial.report.view import ReportView, view
 
+pytestmark = pytest.mark.charts
+
 SIXTEEN = {f"s{number}": -0.004 * number * (number % 4) for number in range(16)}
 
 

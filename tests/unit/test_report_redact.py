@@ -22,6 +22,8 @@ from iotrial.errors import UsageError
 from iotrial.report.redact import Redaction
 from iotrial.store import open_results
 
+pytestmark = pytest.mark.charts
+
 RECORDED = Path(__file__).parents[1] / "data/results-0.1.0/hosts.tar.xz"
 SPOKEN = {
     "box1": "stor-alpha7", "box2": "stor-beta8", "FAKE0000": "S3Z9NB0K123456X",

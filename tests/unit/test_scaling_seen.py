@@ -25,6 +25,8 @@ from iotrial.report.view import ReportView, view
 from iotrial.stats.judge import judge
 from iotrial.trial_files import FolderTraces
 
+pytestmark = pytest.mark.charts
+
 EFFECTS = {("reads", "1"): 1.0, ("reads", "2"): 1.99, ("reads", "4"): 2.6}
 
 

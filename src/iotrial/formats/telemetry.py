@@ -19,9 +19,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from statistics import median
 from typing import Any
-
-import numpy as np
 
 from iotrial.model.results import DevicePoint, ResourceUsage, StrainKind
 from iotrial.model.tool import RateSeries
@@ -40,15 +39,13 @@ def course(data: bytes) -> RateSeries | None:
             (line["t"], line["disk"]["sectors_read"] + line["disk"]["sectors_written"])
             for line in lines
         ]
+        steps = [(after - before, new - old) for (before, old), (after, new) in pairwise(rows)]
     except (ValueError, KeyError, TypeError):
         return None
-    times = np.array([time for time, _ in rows], dtype=np.float64)
-    apart = np.diff(times)
-    if not len(apart) or (step := float(np.median(apart))) <= 0:
+    if not steps or (step := float(median(apart for apart, _ in steps))) <= 0:
         return None
-    kept = apart > _SHORT * step
-    rates = np.diff([sectors for _, sectors in rows])[kept] * SECTOR / apart[kept]
-    return RateSeries(step, tuple(rates.tolist()), "the device's bytes")
+    rates = (sectors * SECTOR / apart for apart, sectors in steps if apart > _SHORT * step)
+    return RateSeries(step, tuple(rates), "the device's bytes")
 
 
 def samples(data: bytes) -> tuple[DevicePoint, ...]:

@@ -14,7 +14,6 @@ until then its intervals say where things stand, and no verdict is read from the
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 import time
@@ -24,13 +23,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from iotrial.judgement import Judged
 from iotrial.live.address import Address, is_loopback, listen, names, new_token, url
 from iotrial.live.file import LiveFile
 from iotrial.live.picture import InterimFindings, LiveDocument, RunEnd
-from iotrial.live.server import AccessControl, LiveServer
 from iotrial.model.event import CountersSampled, Event, LoadProgress, ResultsUpdated
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
@@ -38,13 +35,15 @@ from iotrial.model.study import Study
 from iotrial.plan.ahead import open_ended
 from iotrial.plan.stages import next_trials
 
+if TYPE_CHECKING:
+    from iotrial.judgement import Judged
+    from iotrial.live.server import LiveServer
+
 MOST = 200
 """Findings that are told; the rest is for the report."""
 
-Judge = Callable[[Results], Judged]
 
-
-def findings(results: Results, judge: Judge) -> list[dict[str, Any]]:
+def findings(results: Results, judge: Callable[[Results], Judged]) -> list[dict[str, Any]]:
     """One for each primary comparison that has a number; of stages those of the one that is at
     work.  ``verdict`` is '' as long as none may be read."""
     if not results.valid:
@@ -127,6 +126,8 @@ class LiveStatus:
 
     def __enter__(self) -> Self:
         if self._address is not None:
+            from iotrial.live.server import AccessControl, LiveServer  # noqa: PLC0415 (few ask)
+
             listening, token = listen(self._address), new_token()
             gate = AccessControl(token, names(self._address))
             self._server = LiveServer(self._picture, listening, gate, time.time)
@@ -182,11 +183,15 @@ class LiveStatus:
         self._queue.append((event, time.time()))
 
     def _live(self) -> None:
+        import asyncio  # noqa: PLC0415 (in this thread: a run need not wait for it)
+
         with suppress(Exception):
             asyncio.run(self._beat())
         self._file.close()
 
     async def _beat(self) -> None:
+        import asyncio  # noqa: PLC0415
+
         if self._server is not None:
             await self._server.begin()
         due = time.monotonic()

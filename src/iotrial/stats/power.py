@@ -119,9 +119,14 @@ def detectable(
     excludes 1 with probability ``power``.  ``standard_error`` is the true one, which the
     comparison's own values estimate with ``df`` degrees of freedom and the pooled noise with
     ``rest`` more (:mod:`iotrial.stats.unequal`)."""
+    return change_of(_detected_shift(critical, df, rest, power) * standard_error)
+
+
+@lru_cache(maxsize=1024)  # the comparisons of a balanced study differ by their errors alone
+def _detected_shift(critical: float, df: float, rest: float, power: float) -> float:
+    """In true standard errors."""
     reach = _reach(critical, df)
-    shift = root(lambda d: excludes(d, critical, df, rest) - power, 0.0, reach)
-    return change_of(shift * standard_error)
+    return root(lambda d: excludes(d, critical, df, rest) - power, 0.0, reach)
 
 
 def excludes(shift: float, critical: float, df: float, rest: float) -> float:
