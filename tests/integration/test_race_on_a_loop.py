@@ -48,6 +48,7 @@ def iotrial(*arguments: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
+@pytest.mark.charts
 def test_a_race_says_how_it_stands_drops_the_losers_and_reports_it(
     tmp_path: Path, state: Path
 ) -> None:
