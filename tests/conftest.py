@@ -22,6 +22,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import absent
 from iotrial import extras
 from iotrial.report import charts
 
@@ -199,26 +200,20 @@ def _charts_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator
     processes that they start."""
     with pytest.MonkeyPatch.context() as patch:
         if not (request.config.getoption("--all") or request.node.get_closest_marker("charts")):
-            _draw_none(patch)
+            patch.setattr(charts, "missing", lambda _extra: ("altair",))
+            for name, value in absent.without("altair").items():
+                patch.setenv(name, value)
         yield
 
 
 @pytest.fixture(autouse=True)
 def _charts_in_this_test(request: pytest.FixtureRequest) -> Iterator[None]:
-    """For a single test that is marked so."""
+    """For a single test that is marked so, in a module that is not."""
     with pytest.MonkeyPatch.context() as patch:
         if request.node.get_closest_marker("charts"):
             patch.setattr(charts, "missing", extras.missing)
-            patch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", "").replace(_NONE, ""))
+            patch.setenv(absent.NAMES, "")
         yield
-
-
-_NONE = f"{Path(__file__).resolve().parent / 'without_charts'}{os.pathsep}"
-
-
-def _draw_none(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(charts, "missing", lambda _extra: ("altair",))
-    patch.setenv("PYTHONPATH", _NONE + os.environ.get("PYTHONPATH", ""))
 
 
 def _fewer_examples(config: pytest.Config, items: list[pytest.Item]) -> None:

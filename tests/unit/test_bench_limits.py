@@ -68,7 +68,9 @@ run_main(main)
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGTERM,), (signal.SIGHUP, signal.SIGHUP)])
-def test_a_benchmark_that_is_ended_removes_what_it_made(signals: tuple[signal.Signals]) -> None:
+def test_a_benchmark_that_is_ended_removes_what_it_made(
+    signals: tuple[signal.Signals, ...],
+) -> None:
     argv = [sys.executable, "-c", ENDED.format(benchmarks=str(BENCHMARKS))]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout

@@ -103,6 +103,7 @@ def test_what_was_found_then_is_found_now(name: str, opened: Opened, do: Verb) -
     assert list(differing(essence(KINDS[name]), expected_of(opened(name), do))) == []
 
 
+@pytest.mark.charts
 @pytest.mark.parametrize("name", STUDIES)
 def test_a_study_is_reported_in_every_shape(
     name: str, opened: Opened, request: pytest.FixtureRequest

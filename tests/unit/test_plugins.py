@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import factories
+from absent import without
 from iotrial import plugins
 from iotrial.conformance import problems
 from iotrial.errors import StudyError, UsageError
@@ -581,28 +582,17 @@ RUNS = """
     [design]
     blocks = 2
 """
-WITHOUT = """
-import sys
-
-class Absent:
-    def find_spec(self, name, *_):
-        root = name.partition(".")[0]
-        if root in {"iotrial_import", "iotrial_lint", "iotrial_suites", "iotrial_vmlab"}:
-            raise ModuleNotFoundError(f"No module named {root!r}", name=root)
-
-sys.meta_path.insert(0, Absent())
-from iotrial.cli.main import status
-sys.exit(status(sys.argv[1:]))
-"""
+WINGS = ("iotrial_import", "iotrial_lint", "iotrial_suites", "iotrial_vmlab")
 
 
 def without_wings(*words: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT, *map(str, words)],
+        [sys.executable, "-m", "iotrial.cli.main", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
+        env={**os.environ, **without(*WINGS)},
     )
 
 

@@ -46,6 +46,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[
     return code, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.charts
 @pytest.mark.parametrize("name", NAMES)
 def test_every_template_plans_and_runs_on_the_pretended_machine(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

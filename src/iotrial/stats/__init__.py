@@ -5,3 +5,7 @@
 ``responses`` (which numbers count) → ``contrasts`` (what is compared) → ``blocks`` (estimates)
 → ``simultaneous`` (critical value) → ``verdict`` → ``judge`` → ``recommend`` (words).
 """
+
+MAD_OF_NORMAL = 0.6744897501960817
+"""The median absolute deviation of a normal distribution, in standard deviations.  Here, because a
+drain needs it before there is anything to judge, and then NumPy is not loaded."""

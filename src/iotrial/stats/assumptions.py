@@ -64,7 +64,8 @@ from scipy.special import ndtr, stdtr
 from iotrial.model.finding import Finding
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt, Treatment, treatment_text
-from iotrial.stats.blocks import ARITHMETIC, MAD_OF_NORMAL, BlockLayout, Floats, Indices
+from iotrial.stats import MAD_OF_NORMAL
+from iotrial.stats.blocks import ARITHMETIC, BlockLayout, Floats, Indices
 from iotrial.stats.critical import tails_at
 from iotrial.stats.responses import Responses, mean_ranks, named_responses, responses_of
 from iotrial.units import format_change, format_noise

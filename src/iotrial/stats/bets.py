@@ -49,7 +49,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from iotrial.stats.blocks import ARITHMETIC, MAD_OF_NORMAL, Floats
+from iotrial.stats import MAD_OF_NORMAL
+from iotrial.stats.blocks import ARITHMETIC, Floats
 
 _STAKES = np.array([0.15, 0.3, 0.6, 2.0])
 """c: the largest is for a difference that is beyond the noise, the least for a fifth of it."""

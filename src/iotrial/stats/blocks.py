@@ -126,10 +126,6 @@ class ContrastFit:
         return ratio(self.estimate - half), ratio(self.estimate + half)
 
 
-MAD_OF_NORMAL = 0.6744897501960817
-"""The median absolute deviation of a normal distribution, in standard deviations."""
-
-
 def rounding(values: Sequence[float]) -> float:
     """The standard deviation on the log scale that the last decimal digit of the finest of these
     positive numbers leaves open: 1000 and 1010 are known to ±0.5, uniformly."""

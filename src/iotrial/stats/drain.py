@@ -29,10 +29,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist, median
+from statistics import median
 
 from iotrial.model.results import Results
 from iotrial.model.trial import DrainRecord
+from iotrial.stats import MAD_OF_NORMAL
 from iotrial.units import format_bytes, format_value, format_wait
 
 FELL = 0.2
@@ -48,10 +49,6 @@ FEWEST = 5
 """Values in these seconds."""
 SPAN = 9
 """Neighbouring values whose median is taken before them."""
-
-
-_MAD_OF_NORMAL = NormalDist().inv_cdf(0.75)
-"""As in :mod:`iotrial.stats.blocks`, which a run does not load before it judges something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,7 @@ def level(points: Sequence[DrainPoint]) -> tuple[float, float]:
 def _noise(rates: Sequence[float], middle: float) -> float:
     """The standard deviation of one second on the log scale, from the median deviation."""
     away = (abs(math.log(max(rate, 1.0) / max(middle, 1.0))) for rate in rates)
-    return median(away) / _MAD_OF_NORMAL
+    return median(away) / MAD_OF_NORMAL
 
 
 def _medians(points: Sequence[DrainPoint]) -> Iterator[tuple[float, int]]:
