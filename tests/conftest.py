@@ -11,6 +11,7 @@ import fcntl
 import gc
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -134,8 +135,14 @@ LONG = Path(__file__).parent / "long.txt"
 OF_WINGS = Path(__file__).parent / "wings.txt"
 
 
-THIRD = "1/3 "
-"""Before a name in long.txt: every third of the cases is run each time."""
+_SHARE = re.compile(r"1/(\d+) ")
+"""Before a name in long.txt: of its cases every so many-th is run each time."""
+
+
+def share(line: str) -> tuple[int, str]:
+    """Of a line of long.txt: every how many-th case is run each time (0: none), and the name."""
+    found = _SHARE.match(line)
+    return (int(found[1]), line[found.end() :]) if found else (0, line)
 
 
 def listed(file: Path = LONG) -> list[str]:
@@ -149,16 +156,16 @@ def _those(config: pytest.Config, items: list[pytest.Item], file: Path) -> list[
     names = listed(file)
     by_file: dict[str, list[str]] = {}
     for each in names:
-        by_file.setdefault(each.removeprefix(THIRD).partition("::")[0], []).append(each)
+        by_file.setdefault(share(each)[1].partition("::")[0], []).append(each)
     here = {item.nodeid.partition("::")[0] for item in items}
     unused = {each for path in here for each in by_file.get(path, ())}
     some, met = [], Counter[str]()
     for item in items:
         for each in by_file.get(item.nodeid.partition("::")[0], ()):
-            name = each.removeprefix(THIRD)
+            every, name = share(each)
             begins = name if "[" in name else (f"{name}[", f"{name}::")
             if item.nodeid == name or item.nodeid.startswith(begins):
-                if not each.startswith(THIRD) or met[each] % 3:
+                if not every or met[each] % every:
                     some.append(item)
                 met[each] += 1
                 unused.discard(each)

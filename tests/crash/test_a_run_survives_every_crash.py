@@ -5,11 +5,12 @@ Loads, loop devices and files are owed like settings; afterwards the run is resu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from deaths import some
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
@@ -78,12 +79,13 @@ def moments(study: Study, folder: Path) -> Iterator[tuple[int, CrashHow]]:
 
 @pytest.mark.timeout(400)
 def test_whenever_a_run_dies_a_restore_gives_back_everything_and_a_rerun_finishes(
-    study: Study, tmp_path: Path
+    study: Study, tmp_path: Path, times: Callable[[int], int]
 ) -> None:
     before = machine().settings()
     assert left_behind(machine()) == []
     crashes = 0
-    for number, how in moments(study, tmp_path / "whole"):
+    every = tuple(moments(study, tmp_path / "whole"))
+    for number, how in some(lambda _: every)(()):
         folder = tmp_path / f"{number}-{how}"
         host = machine()
         host.crash_after, host.crash_how = number, how
@@ -99,7 +101,7 @@ def test_whenever_a_run_dies_a_restore_gives_back_everything_and_a_rerun_finishe
             assert host.settings() == before
             assert left_behind(host) == []
         crashes += 1
-    assert crashes > 60
+    assert crashes > times(60)
 
 
 def test_after_a_reboot_nothing_is_written_and_what_was_made_is_removed(

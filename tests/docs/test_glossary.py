@@ -5,19 +5,25 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 import iotrial
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
-CLASSES = {
-    node.name: path.relative_to(ROOT)
-    for path in sorted(ROOT.glob("src/**/*.py"))
-    for node in ast.parse(path.read_text(encoding="utf-8")).body
-    if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
-}
+CLASSES: dict[str, Path] = {}
 WORD = re.compile(r"[A-Z]+\d*(?=[A-Z][a-z]|$)|[A-Z][a-z]+\d*")
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \|$", re.MULTILINE)
 GENERAL = PAGE.index("## General words")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _classes() -> None:
+    """The source is read for these tests alone, not by each process that only collects them."""
+    for path in sorted(ROOT.glob("src/**/*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                CLASSES[node.name] = path.relative_to(ROOT)
 
 
 def listed(text: str) -> list[str]:
