@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,14 @@ from iotrial.model.event import CountersSampled, TrialBegan, TrialsPlanned
 from iotrial.model.results import TelemetrySample
 
 RESULTS = factories.results()
+FINDINGS = cache(partial(findings, RESULTS, judge))
 Families = dict[str, dict[str, Any]]
 
 
 def at_work(host: str = "local") -> LiveDocument:
     picture = LiveDocument(RESULTS.study)
     picture.add(TrialsPlanned(63, 63, Path("r")), 0.0)
-    picture.add(InterimFindings(findings(RESULTS, judge), {"valid": 50, "invalid": 2}), 0.0)
+    picture.add(InterimFindings(FINDINGS(), {"valid": 50, "invalid": 2}), 0.0)
     picture.add(TrialBegan(RESULTS.records[0].trial, 3.0), 0.0)
     for t in (0, 1):
         disk = {"reads": 4000 * t, "sectors_read": 32_000 * t, "read_ms": 2000 * t, "in_flight": 8}
