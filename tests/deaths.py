@@ -75,11 +75,12 @@ SHARE = [1]
 
 def some(moments: Moments = IN_EVERY_WAY) -> Moments:
     """Every so many-th of these moments.  A life that may end in three ways at each operation ends
-    in one of them at each: in the next one at the next operation."""
+    in one of them at each: in the next one at the next operation, and in the next life."""
 
     def fewer(operations: Sequence[str]) -> Iterator[Moment]:
+        turn = len(DEATHS)
         for at, how in moments(operations):
-            if (at + HOWS.index(how)) % SHARE[0] == 0:
+            if (at + HOWS.index(how) + turn) % SHARE[0] == 0:
                 yield at, how
 
     return fewer

@@ -19,6 +19,7 @@ import pytest
 import factories
 from iotrial.judgement import completed
 from iotrial.model.finding import Comparison
+from iotrial.model.measurement import metric
 from iotrial.model.results import Results
 from iotrial.model.trial import Doubt
 from iotrial.report.study import html as page
@@ -94,6 +95,17 @@ def test_the_page_is_well_formed() -> None:
 def test_ids_are_unique() -> None:
     ids = [value for _, name, value in attributes(PAGE) if name == "id"]
     assert len(set(ids)) == len(ids)
+
+
+def test_the_metrics_of_one_workload_are_told_apart() -> None:
+    part = VIEW.parts[0]
+    both = (part, dataclasses.replace(part, metric=metric("read.bw")))
+    found = Page(page(dataclasses.replace(VIEW, parts=both))).texts
+    names = [f"{part.workload}: {each.metric.title}" for each in both]
+    assert len(set(names)) == len(names)
+    for tag in ("a", "h2"):
+        told = [text for where, text in found if where == tag and text.startswith(part.workload)]
+        assert told == names, tag
 
 
 def test_every_link_within_the_page_arrives() -> None:

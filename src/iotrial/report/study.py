@@ -6,6 +6,7 @@ shape.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
@@ -89,10 +90,11 @@ def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Bl
     if grids and not leads:
         yield grids
     yield _contents(view, recorded=recorded)
+    titles = _titles(view)
     for at, part in enumerate(view.parts):
         forest = drawn.forests[at] if drawn.forests else ()
         blocks = tuple(_part(part, view, drawn.parts[at], forest))
-        yield Section(part.workload, blocks, f"w{at + 1}")
+        yield Section(titles[at], blocks, f"w{at + 1}")
     yield from _hosts(view)
     if view.latencies:
         yield _latencies(view)
@@ -131,7 +133,7 @@ def _hosts(view: ReportView) -> Iterator[Section]:
 
 def _contents(view: ReportView, *, recorded: bool) -> Contents:
     places = [("grids", "grids")] if view.panels else []
-    places += [(f"w{at}", part.workload) for at, part in enumerate(view.parts, 1)]
+    places += [(f"w{at}", title) for at, title in enumerate(_titles(view), 1)]
     places += [("hosts", "hosts")] if view.hosts or view.block_hosts or view.borne else []
     places += [("latencies", "latencies")] if view.latencies else []
     places += [("doubts", "doubts")] if view.doubt_groups else []
@@ -141,6 +143,15 @@ def _contents(view: ReportView, *, recorded: bool) -> Contents:
     places += [("settings", "settings"), ("machine", "machine")]
     places += [("keep", "to keep the settings")] if view.kept else []
     return Contents((*places, ("commands", "commands")))
+
+
+def _titles(view: ReportView) -> list[str]:
+    """What each part is called: its workload, with the metric where others of it have parts too."""
+    often = Counter(part.workload for part in view.parts)
+    return [
+        part.workload if often[part.workload] == 1 else f"{part.workload}: {part.metric.title}"
+        for part in view.parts
+    ]
 
 
 def _part(
