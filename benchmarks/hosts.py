@@ -16,7 +16,8 @@ the first and the last host's first I/O; and one without any cap and without log
 is left of the IOPS (all hosts share these CPUs, so whatever iotrial takes is missing there).  The
 controller is this process; its ssh(1) processes are counted beside it.  Exits 1 when the skew of
 ours is worse than fio's, beyond 50 ms (p99), when IOPS are lost (less than 0.97 of fio's, capped or
-not), or when the controller takes more than 5 % of a core.
+not), or when the controller takes more than 5 % of a core: of one that does the fixed piece of
+Python of ``thousand`` in 0.41 s, and that is timed before each round.
 """
 
 from __future__ import annotations
@@ -31,13 +32,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from _limits import Limits, machine, mean_of, median_of, note, ratio_of, run_main
+from thousand import fixed
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from iotrial.execute.interruption import Interruption
@@ -56,6 +58,8 @@ from lab import Box, Lab, why_not
 PORT = 8765
 SIZE = 16 * 2**20
 SKEW, CONTROLLER, KEPT = 0.05, 0.05, 0.97
+PIECE = 0.41
+"""CPU seconds of the fixed piece of Python on the core that :data:`CONTROLLER` is a share of."""
 
 
 @dataclass
@@ -255,8 +259,9 @@ Found = dict[str, Seen]
 WAYS, JOBS = ("client", "ours", "served"), ("capped", "full")
 
 
-def measured(count: int, rounds: int, seconds: float, folder: Path) -> Found:
-    """Each way with each job, in turns."""
+def measured(count: int, rounds: int, seconds: float, folder: Path) -> tuple[Found, list[float]]:
+    """Each way with each job, in turns, and the fixed piece's CPU seconds before each round."""
+    pieces: list[float] = []
     found: Found = {f"{way} {job}": Seen() for way in WAYS for job in JOBS}
     file = folder / "data"
     file.write_bytes(bytes(SIZE))
@@ -270,6 +275,7 @@ def measured(count: int, rounds: int, seconds: float, folder: Path) -> Found:
         stack.enter_context(servers(boxes, folder))
         own = {way: Ours(hosts, served=way == "served") for way in ("ours", "served")}
         for number in range(rounds):
+            pieces.append(fixed().cpu)
             for name in order.sample(list(found), len(found)):
                 way, _, what = name.partition(" ")
                 job = Job(file, seconds, capped=what == "capped")
@@ -280,10 +286,10 @@ def measured(count: int, rounds: int, seconds: float, folder: Path) -> Found:
                     own[way].start(job, place, found[name])
                 shutil.rmtree(place)
             note(f"round {number + 1} of {rounds}")
-    return found
+    return found, pieces
 
 
-def judged(limits: Limits, found: Found, growth: dict[int, float]) -> None:
+def judged(limits: Limits, found: Found, pieces: Sequence[float], growth: dict[int, float]) -> None:
     theirs = found["client capped"]
     limits.tell("skew of fio --client, median (s)", median_of(theirs.skew), form=".4f")
     limits.tell("  p99", p99(theirs.skew), form=".4f")
@@ -304,7 +310,12 @@ def judged(limits: Limits, found: Found, growth: dict[int, float]) -> None:
     limits.tell("kIOPS of fio --client, uncapped",
                 mean_of([each / 1000 for each in found["client full"].iops]))  # fmt: skip
     own = found["ours capped"]
-    limits.at_most("controller, share of a core", median_of(own.share), CONTROLLER, form=".4f")
+    limits.tell("a fixed piece of Python, CPU (s)", mean_of(pieces))
+    limits.tell("controller, share of a core", median_of(own.share), form=".4f")
+    shares = [share * PIECE / each for share, each in zip(own.share, pieces, strict=True)]
+    limits.at_most(
+        f"  of a core that does the piece in {PIECE} s", median_of(shares), CONTROLLER, form=".4f"
+    )
     limits.tell("  with its ssh processes", median_of(own.with_ssh), form=".4f")
     limits.tell("  with a client for each host", median_of(found["served capped"].with_ssh))
     for count, took in growth.items():
@@ -323,13 +334,13 @@ def main() -> int:
         return limits.status()
     folder = Path(tempfile.mkdtemp(prefix="iotrial-hosts-"))
     try:
-        found = measured(given.hosts, given.rounds, given.seconds, folder)
+        found, pieces = measured(given.hosts, given.rounds, given.seconds, folder)
         growth = simulated((1, 4, 16, 64), folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     print(machine())
     print(f"{given.hosts} hosts, {given.rounds} rounds")
-    judged(limits, found, growth)
+    judged(limits, found, pieces, growth)
     return limits.status()
 
 
