@@ -198,15 +198,19 @@ def test_decide(
 
 
 @pytest.mark.parametrize(
-    ("skew", "full", "share", "code"),
+    ("skew", "full", "share", "piece", "code"),
     [
-        (0.004, 1.0, 0.02, 0),
-        (0.2, 1.0, 0.02, 1),
-        (0.004, 0.9, 0.02, 1),
-        (0.004, 1.0, 0.2, 1),
+        (0.004, 1.0, 0.02, 0.41, 0),
+        (0.2, 1.0, 0.02, 0.41, 1),
+        (0.004, 0.9, 0.02, 0.41, 1),
+        (0.004, 1.0, 0.2, 0.41, 1),
+        (0.004, 1.0, 0.1, 0.9, 0),
     ],
+    ids=["all kept", "skew", "IOPS", "controller", "slow core"],
 )
-def test_hosts(limits: ModuleType, skew: float, full: float, share: float, code: int) -> None:
+def test_hosts(
+    limits: ModuleType, skew: float, full: float, share: float, piece: float, code: int
+) -> None:
     hosts = importlib.import_module("hosts")
     found = {}
     for way in hosts.WAYS:
@@ -218,7 +222,7 @@ def test_hosts(limits: ModuleType, skew: float, full: float, share: float, code:
                 [late + n / 1e5 for n in range(20)], rates, *([[0.01] * 20] * 3),
                 [share] * 20, [share] * 20,
             )  # fmt: skip
-    assert status(limits, "hosts", found, {1: 0.001}) == code
+    assert status(limits, "hosts", found, [piece] * 20, {1: 0.001}) == code
 
 
 @pytest.mark.parametrize(
