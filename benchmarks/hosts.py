@@ -31,6 +31,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,7 +145,10 @@ class Ours:
             order = time.time()
             first = (FIRST + EACH * len(self.hosts)) * (SERVED if self.served else 1)
             at = order + (self.lead or first)
-            before, began = _cpu(), time.monotonic()
+            # Counted from the moment on: what makes hosts ready ends before the load.
+            before: list[tuple[float, float]] = []
+            moment = threading.Timer(at - time.time(), lambda: before.append(_cpu()))
+            moment.start()
 
             def one(host: SSHHost) -> tuple[float, float]:
                 own = folder / host.name
@@ -155,12 +159,12 @@ class Ours:
             started, ready = (
                 max(each) for each in zip(*pool.map(one, self.hosts), strict=True)
             )  # fmt: skip
-        lasted = time.monotonic() - began - (at - order)
-        after = _cpu()
+        after, lasted = _cpu(), time.time() - at
+        moment.join()
         self.lead = lead(started, ready)
         seen.lead.append(self.lead)
-        seen.share.append((after[0] - before[0]) / lasted)
-        seen.with_ssh.append((sum(after) - sum(before)) / lasted)
+        seen.share.append((after[0] - before[0][0]) / lasted)
+        seen.with_ssh.append((sum(after) - sum(before[0])) / lasted)
         parts = [folder / host.name / "part" for host in self.hosts]
         if job.capped:
             firsts = [first_io(part.glob("each_clat*")) for part in parts]
