@@ -148,6 +148,7 @@ class Ours:
             # Counted from the moment on: what makes hosts ready ends before the load.
             before: list[tuple[float, float]] = []
             moment = threading.Timer(at - time.time(), lambda: before.append(_cpu()))
+            moment.daemon = True  # a round that fails, or Ctrl-C, does not wait for it
             moment.start()
 
             def one(host: SSHHost) -> tuple[float, float]:

@@ -73,17 +73,17 @@ SHARE = [1]
 """Of the moments, every how many-th is lived; ``tests/crash/conftest.py`` sets it: 1 with --all."""
 
 
-def some(moments: Moments = IN_EVERY_WAY) -> Moments:
+def share_of(every: Iterable[Moment]) -> Iterator[Moment]:
     """Every so many-th of these moments.  A life that may end in three ways at each operation ends
     in one of them at each: in the next one at the next operation, and in the next life."""
+    turn = len(DEATHS)
+    for at, how in every:
+        if (at + HOWS.index(how) + turn) % SHARE[0] == 0:
+            yield at, how
 
-    def fewer(operations: Sequence[str]) -> Iterator[Moment]:
-        turn = len(DEATHS)
-        for at, how in moments(operations):
-            if (at + HOWS.index(how) + turn) % SHARE[0] == 0:
-                yield at, how
 
-    return fewer
+def some(moments: Moments = IN_EVERY_WAY) -> Moments:
+    return lambda operations: share_of(moments(operations))
 
 
 def opened(host: FakeHost, study: Study = STUDY) -> HostSession:

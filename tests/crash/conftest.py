@@ -13,7 +13,7 @@ from deaths import DEATHS, SHARE, Tally
 def count(request: pytest.FixtureRequest) -> Iterator[None]:
     """The test's sum goes with its report, from whichever process ran it."""
     DEATHS.clear()
-    SHARE[:] = [1 if request.config.getoption("--all") else 3]
+    SHARE[:] = [1 if request.config.getoption("--all") else 3]  # as ``times``
     yield
     total = sum(DEATHS, Tally())
     request.node.user_properties += [("deaths", total.crashes), ("dying restores", total.again)]

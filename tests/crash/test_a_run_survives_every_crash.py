@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deaths import some
+from deaths import share_of
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_study
 from iotrial.execute.settings.restore import restore
@@ -84,8 +84,7 @@ def test_whenever_a_run_dies_a_restore_gives_back_everything_and_a_rerun_finishe
     before = machine().settings()
     assert left_behind(machine()) == []
     crashes = 0
-    every = tuple(moments(study, tmp_path / "whole"))
-    for number, how in some(lambda _: every)(()):
+    for number, how in share_of(moments(study, tmp_path / "whole")):
         folder = tmp_path / f"{number}-{how}"
         host = machine()
         host.crash_after, host.crash_how = number, how

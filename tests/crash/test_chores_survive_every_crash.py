@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deaths import some
+from deaths import IN_EVERY_WAY, share_of
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load import chores
 from iotrial.execute.runner import execute_study
@@ -67,7 +67,7 @@ def test_whenever_a_run_dies_its_cleanups_are_done_by_a_restore(
     assert left_behind(host) == []
     there: set[str] = set()
     crashes = 0
-    for number, how in some()(host.log):
+    for number, how in share_of(IN_EVERY_WAY(host.log)):
         died = FakeHost()
         died.crash_after, died.crash_how = number, how
         with pytest.raises(HostCrashed):

@@ -130,8 +130,8 @@ def lives(formers: Sequence[Former], treatments: Sequence[Treatment]) -> Iterato
 
 
 def crashes(formers: Sequence[Former], treatments: Sequence[Treatment]) -> int:
-    some = itertools.islice(lives(formers, treatments), 0, None, SHARE[0])
-    every = (enumerate_deaths(*life, moments=moments) for life in some)
+    fewer = itertools.islice(lives(formers, treatments), 0, None, SHARE[0])
+    every = (enumerate_deaths(*life, moments=moments) for life in fewer)
     return sum(every, Tally()).crashes
 
 

@@ -10,11 +10,11 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from test_killed_at_any_moment import loops_of
 
 pytestmark = pytest.mark.root
 
@@ -53,19 +53,15 @@ def meddle(folder: Path, done: list[str], back: float = 0.0) -> None:
     ends = time.monotonic() + 200
     while time.monotonic() < ends:
         running = list(folder.glob("results/trials/*.partial/fio.json"))
-        loops = []
-        for path in Path("/sys/block").glob("loop*/loop/backing_file"):
-            with suppress(OSError):  # another test's, which is gone by now
-                if path.read_text().startswith(str(folder)):
-                    loops.append(path.parents[1])
+        loops = loops_of(folder)
         telemetry = list(folder.glob("results/trials/*.partial/telemetry.jsonl"))
         if loops and (running or telemetry):
-            ahead = loops[0] / "queue/read_ahead_kb"
+            ahead = Path("/sys/block", loops[0], "queue/read_ahead_kb")
             ahead.write_text("256")
             if back:
                 time.sleep(back)
                 ahead.write_text("128")
-            done.append(loops[0].name)
+            done.append(loops[0])
             return
         time.sleep(0.05)
 

@@ -7,7 +7,7 @@ shape.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from iotrial.report import (
@@ -89,8 +89,8 @@ def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Bl
     yield Section("", tuple(_first(view, drawn)), "verdicts", "Verdicts")
     if grids and not leads:
         yield grids
-    yield _contents(view, recorded=recorded)
     titles = _titles(view)
+    yield _contents(view, titles, recorded=recorded)
     for at, part in enumerate(view.parts):
         forest = drawn.forests[at] if drawn.forests else ()
         blocks = tuple(_part(part, view, drawn.parts[at], forest))
@@ -131,9 +131,9 @@ def _hosts(view: ReportView) -> Iterator[Section]:
         yield Section("", blocks, "hosts", "Hosts")
 
 
-def _contents(view: ReportView, *, recorded: bool) -> Contents:
+def _contents(view: ReportView, titles: Sequence[str], *, recorded: bool) -> Contents:
     places = [("grids", "grids")] if view.panels else []
-    places += [(f"w{at}", title) for at, title in enumerate(_titles(view), 1)]
+    places += [(f"w{at}", title) for at, title in enumerate(titles, 1)]
     places += [("hosts", "hosts")] if view.hosts or view.block_hosts or view.borne else []
     places += [("latencies", "latencies")] if view.latencies else []
     places += [("doubts", "doubts")] if view.doubt_groups else []
