@@ -74,12 +74,11 @@ SHARE = [1]
 
 
 def share_of(every: Iterable[Moment]) -> Iterator[Moment]:
-    """Every so many-th of these moments.  A life that may end in three ways at each operation ends
-    in one of them at each: in the next one at the next operation, and in the next life."""
-    turn = len(DEATHS)
-    for at, how in every:
-        if (at + HOWS.index(how) + turn) % SHARE[0] == 0:
-            yield at, how
+    """Every so many-th of these moments, in each life from another one on.  A life may end in three
+    ways at each operation; 7 has no factor of 3, so the ways take turns."""
+    for number, moment in enumerate(every, len(DEATHS)):
+        if number % SHARE[0] == 0:
+            yield moment
 
 
 def some(moments: Moments = IN_EVERY_WAY) -> Moments:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -53,6 +53,11 @@ class Module:
     raised: list[str]
     classes: list[str]
     docstring: str
+    said: list[str]
+    """Its texts: strings without docstrings, but those of decorated functions."""
+    imported: list[tuple[str, str]]
+    """What it imports at its top, for types alone, or in a function: ("a.b", "c") of ``from a.b
+    import c``, ("a.b", "") of ``import a.b``."""
 
 
 @cache
@@ -66,7 +71,17 @@ def module(path: Path) -> Module:
         [ast.unparse(node) for node in nodes if isinstance(node, ast.Raise)],
         [node.name for node in nodes if isinstance(node, ast.ClassDef)],
         ast.get_docstring(tree) or "",
+        list(texts(nodes)),
+        list(imported(nodes)),
     )
+
+
+def imported(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, each.name) for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((each.name, "") for each in node.names)
 
 
 def named(function: ast.expr) -> str:
@@ -296,11 +311,13 @@ def dialect() -> re.Pattern[str]:
     return re.compile("|".join(map(pattern, word_list())), re.IGNORECASE)
 
 
-def said_to_users(path: Path) -> Iterator[str]:
-    """The texts of a module: its strings without docstrings, but those of decorated functions."""
-    tree = ast.parse(text_of(path))
+def said_to_users(path: Path) -> list[str]:
+    return module(path).said
+
+
+def texts(nodes: Sequence[ast.AST]) -> Iterator[str]:
     hidden: set[int] = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         first = getattr(node, "body", None)
         if isinstance(node, ast.FunctionDef) and any(map(shown, node.decorator_list)):
             first = node.body[1:]
@@ -309,7 +326,7 @@ def said_to_users(path: Path) -> Iterator[str]:
                 hidden.add(id(each.value))
         if isinstance(node, ast.JoinedStr):
             hidden |= {id(each) for each in node.values}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.JoinedStr):
             yield "".join(
                 str(each.value) if isinstance(each, ast.Constant) else "{}" for each in node.values
@@ -359,20 +376,14 @@ def test_the_word_list_finds_the_former_sentences(text: str) -> None:
 
 
 def imports() -> dict[str, set[str]]:
-    """Module → the modules of ours that it imports: at its top, for types alone, or in a
-    function."""
+    """Module → the modules of ours that it imports."""
     names = {".".join(p.relative_to(SOURCE).with_suffix("").parts): p for p in MODULES}
     names = {name.removesuffix(".__init__"): path for name, path in names.items()}
     found: dict[str, set[str]] = {}
     for name, path in names.items():
-        told = set()
-        for node in ast.walk(ast.parse(text_of(path))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                full = ((f"{node.module}.{each.name}", node.module) for each in node.names)
-                told |= {one if one in names else package for one, package in full} & set(names)
-            elif isinstance(node, ast.Import):
-                told |= {each.name for each in node.names} & set(names)
-        found[name] = told - {name}
+        full = ((f"{source}.{each}", source) for source, each in module(path).imported)
+        found[name] = {one if one in names else package for one, package in full} & set(names)
+        found[name] -= {name}
     return found
 
 

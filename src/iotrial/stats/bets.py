@@ -88,8 +88,10 @@ class SignBets:
         many = (~np.isnan(apart)).sum(axis=0)
         enough = many >= _FEWEST
         known = np.where(enough, apart, 0.0)
-        away = np.abs(known - np.nanmedian(known, axis=0))
-        wide = np.nanmedian(away, axis=0) / MAD_OF_NORMAL * (1 + _WIDER / np.maximum(many, 1))
+        # Looking past what is missing takes ten times as long.
+        median = np.nanmedian if np.isnan(known).any() else np.median
+        away = np.abs(known - median(known, axis=0))
+        wide = median(away, axis=0) / MAD_OF_NORMAL * (1 + _WIDER / np.maximum(many, 1))
         return np.asarray(np.where(enough, np.maximum(wide, least), 0.0))
 
     def intervals(self, here: list[int], error: float) -> tuple[Floats, Floats]:

@@ -144,10 +144,12 @@ def _ranked(data: Responses, factor: str) -> Floats:
     alike: dict[Treatment, list[int]] = defaultdict(list)
     for place, cell in enumerate(data.cells):
         alike[tuple(part for part in cell if part[0] != factor)].append(place)
+    # Looking past what is missing takes ten times as long.
+    median = np.nanmedian if np.isnan(aligned).any() else np.median
     for _ in range(_SWEEPS):
-        aligned -= np.nanmedian(aligned, axis=1, keepdims=True)
+        aligned -= median(aligned, axis=1, keepdims=True)
         for places in alike.values():
-            aligned[:, places] -= np.nanmedian(aligned[:, places])
+            aligned[:, places] -= median(aligned[:, places])
     seen = ~np.isnan(aligned)
     aligned[seen] = mean_ranks(np.round(aligned[seen], _DIGITS))
     return aligned
