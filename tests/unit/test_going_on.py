@@ -5,12 +5,18 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iotrial.cli.main import status
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.runner import RunOutcome, execute_study
+from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.host import FakeProcess
+from iotrial.plan.load import load_study
 
 DATA = Path(__file__).parents[1] / "data"
 STUDY = """
@@ -78,3 +84,57 @@ def test_a_race_of_more_treatments_than_a_block_holds_is_planned(
     code, said = run(capsys, "plan", "many.toml", "--pretend")
     assert code == 0
     assert len(said["treatments"]) == 16
+
+
+# -- a study whose trials all fail ---------------------------------------------------------------
+
+
+class Failing(FakeHost):
+    """Its loads end with exit code 1: the first ``works_after`` of them, or (0) all."""
+
+    works_after = 0
+
+    def start(
+        self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+    ) -> FakeProcess:
+        process = super().start(argv, folder=folder, environment=environment)
+        if not self.works_after or self._loads <= self.works_after:
+            ended = process.wait
+
+            def wait(seconds: float) -> int | None:
+                return None if ended(seconds) is None else 1
+
+            process.wait = wait  # type: ignore[method-assign]
+        return process
+
+
+def executed(host: FakeHost, folder: Path) -> RunOutcome:
+    Path("mine.fio").write_text(JOBS)
+    Path("study.toml").write_text(STUDY.replace("blocks = 2", "blocks = 3"))
+    with Interruption() as interruption:
+        study = load_study(Path("study.toml"))
+        return execute_study(study, host, folder, interruption=interruption)
+
+
+def test_where_a_whole_block_failed_the_run_ends_and_says_why(tmp_path: Path) -> None:
+    host = Failing()
+    outcome = executed(host, tmp_path / "r")
+    assert outcome.counts == {"valid": 0, "invalid": 0, "failed": 2}
+    assert outcome.stopped.startswith(
+        "all 2 trials so far failed, the last one: fio: exit status 1. "
+    )
+    assert "again goes on" in outcome.stopped
+    assert outcome.payment.owed == []
+
+    host.works_after = 1  # whatever it was is mended
+    outcome = executed(host, tmp_path / "r")
+    assert outcome.counts == {"valid": 4, "invalid": 0, "failed": 2}
+    assert outcome.stopped == ""
+
+
+def test_where_one_trial_was_measured_the_others_may_fail(tmp_path: Path) -> None:
+    host = Failing()
+    host.works_after = 1
+    outcome = executed(host, tmp_path / "r")
+    assert outcome.counts == {"valid": 5, "invalid": 0, "failed": 1}
+    assert outcome.stopped == ""

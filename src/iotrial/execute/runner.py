@@ -6,7 +6,7 @@ Read :func:`execute_on` first; it is the whole story.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +36,9 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.plan.ahead import most_left, standing
 from iotrial.plan.stages import next_trials, stage_words
+
+_IN_VAIN = 2
+"""Trials, at least, that failed, and no other: one may fail by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,19 @@ def execute_on(  # noqa: PLR0913 (each has its name)
     return RunOutcome(store.results(), payment, stopped, count(store.records))
 
 
+def _none_measured(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Why further blocks would be as much in vain as all before them; '' where they would not.  A
+    search goes on: it tries loads one after another, and another one may work."""
+    failed = [record for record in records if record.state == "failed"]
+    if study.design.kind == "saturate" or len(failed) < max(len(records), _IN_VAIN):
+        return ""
+    reason = failed[-1].error.partition("\n")[0]
+    return (
+        f"all {len(failed)} trials so far failed, the last one: {reason.rstrip('.')}. "
+        "The same command again goes on with the next block"
+    )
+
+
 def _one_at_a_time(tell: Tell) -> Tell:
     """Whichever thread an event comes from, the one before it has been told."""
     lock = threading.RLock()
@@ -112,7 +128,7 @@ def _one_at_a_time(tell: Tell) -> Tell:
 
 def _execute_all(hosts: Hosts, store: stores.Store, limits: TrialLimits) -> str:
     """Execute what is planned and not done, then ask again; gives back why it stopped early."""
-    tell, told = limits.tell, set[str]()
+    tell, told, begun = limits.tell, set[str](), False
     while pending := _pending(hosts.study, store):
         for line in stage_words(hosts.study, store.planned, store.records):
             tell(Message(line))
@@ -124,9 +140,12 @@ def _execute_all(hosts: Hosts, store: stores.Store, limits: TrialLimits) -> str:
                 return f"the budget of {hosts.study.design.budget:.0f} s is spent"
             if trial.block != block:
                 tell(ResultsUpdated(store.results()))
+                if begun and (why := _none_measured(hosts.study, store.records)):
+                    return why
                 block = trial.block
             tell(TrialBegan(trial, _typical(store, trial)))
             tell(TrialEnded(execute_trial(hosts, store, trial, limits)))
+            begun = True
             limits.interruption.check()
     _told(hosts.study, store, tell, told)
     tell(ResultsUpdated(store.results()))
