@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,8 @@ from iotrial.cli.main import status
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import RunOutcome, execute_study
 from iotrial.hosts.fake import FakeHost
-from iotrial.hosts.fake.host import FakeProcess
 from iotrial.plan.load import load_study
+from losable import Failing
 
 DATA = Path(__file__).parents[1] / "data"
 STUDY = """
@@ -87,25 +86,6 @@ def test_a_race_of_more_treatments_than_a_block_holds_is_planned(
 
 
 # -- a study whose trials all fail ---------------------------------------------------------------
-
-
-class Failing(FakeHost):
-    """Its loads end with exit code 1: the first ``works_after`` of them, or (0) all."""
-
-    works_after = 0
-
-    def start(
-        self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
-    ) -> FakeProcess:
-        process = super().start(argv, folder=folder, environment=environment)
-        if not self.works_after or self._loads <= self.works_after:
-            ended = process.wait
-
-            def wait(seconds: float) -> int | None:
-                return None if ended(seconds) is None else 1
-
-            process.wait = wait  # type: ignore[method-assign]
-        return process
 
 
 def executed(host: FakeHost, folder: Path) -> RunOutcome:

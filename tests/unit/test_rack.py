@@ -22,7 +22,7 @@ from iotrial.model.study import Study, StudyHost
 from iotrial.plan.design import waiting
 from iotrial.plan.load import parse_study
 from iotrial.store import is_finished, open_results
-from losable import Losable
+from losable import Failing, Losable
 
 TEXT = """
 [hosts.a]
@@ -51,7 +51,9 @@ class Rack:
     """Hosts by name; reached as often as asked for, and each time the same machine."""
 
     def __init__(self) -> None:
-        self.hosts = {name: Losable(seed=seed) for seed, name in enumerate("abc", 1)}
+        self.hosts: dict[str, Losable] = {
+            name: Losable(seed=seed) for seed, name in enumerate("abc", 1)
+        }
         for name, host in self.hosts.items():
             host.name = name
         self.before = self.settings()
@@ -230,6 +232,19 @@ def test_a_budget_is_that_of_each_host(tmp_path: Path) -> None:
     outcome = execute(Rack(), tmp_path / "r", text=text)
     assert "budget" in outcome.stopped
     assert {r.trial.host for r in outcome.results.records} == {"a", "b", "c"}
+
+
+def test_where_every_hosts_first_block_failed_the_run_ends(tmp_path: Path) -> None:
+    rack = Rack()
+    rack.hosts = {name: Failing(seed=seed) for seed, name in enumerate("abc", 1)}
+    for name, host in rack.hosts.items():
+        host.name = name
+    rack.before = rack.settings()
+    outcome = execute(rack, tmp_path / "r")
+    assert outcome.stopped.startswith("all ")
+    assert 2 <= outcome.counts["failed"] <= 6, "of 12"
+    assert outcome.counts["valid"] == 0
+    assert rack.settings() == rack.before
 
 
 def test_hosts_of_one_kernel_cannot_set_what_is_the_kernels_against_each_other(

@@ -6,7 +6,7 @@ Read :func:`execute_on` first; it is the whole story.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,11 +34,8 @@ from iotrial.model.host import Connect, Host
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.ahead import most_left, standing
+from iotrial.plan.ahead import all_failed, most_left, standing
 from iotrial.plan.stages import next_trials, stage_words
-
-_IN_VAIN = 2
-"""Trials, at least, that failed, and no other: one may fail by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +99,6 @@ def execute_on(  # noqa: PLR0913 (each has its name)
     return RunOutcome(store.results(), payment, stopped, count(store.records))
 
 
-def _none_measured(study: Study, records: Sequence[TrialRecord]) -> str:
-    """Why further blocks would be as much in vain as all before them; '' where they would not.  A
-    search goes on: it tries loads one after another, and another one may work."""
-    failed = [record for record in records if record.state == "failed"]
-    if study.design.kind == "saturate" or len(failed) < max(len(records), _IN_VAIN):
-        return ""
-    reason = failed[-1].error.partition("\n")[0]
-    return (
-        f"all {len(failed)} trials so far failed, the last one: {reason.rstrip('.')}. "
-        "The same command again goes on with the next block"
-    )
-
-
 def _one_at_a_time(tell: Tell) -> Tell:
     """Whichever thread an event comes from, the one before it has been told."""
     lock = threading.RLock()
@@ -140,7 +124,7 @@ def _execute_all(hosts: Hosts, store: stores.Store, limits: TrialLimits) -> str:
                 return f"the budget of {hosts.study.design.budget:.0f} s is spent"
             if trial.block != block:
                 tell(ResultsUpdated(store.results()))
-                if begun and (why := _none_measured(hosts.study, store.records)):
+                if begun and (why := all_failed(hosts.study, store.records)):
                     return why
                 block = trial.block
             tell(TrialBegan(trial, _typical(store, trial)))

@@ -23,7 +23,7 @@ from iotrial.hosts.at_once import at_once
 from iotrial.model.event import Message, ResultsUpdated, TrialBegan, TrialEnded, TrialsPlanned
 from iotrial.model.study import StudyHost
 from iotrial.model.trial import Trial, TrialRecord
-from iotrial.plan.ahead import most_left
+from iotrial.plan.ahead import all_failed, most_left
 from iotrial.plan.design import taken_over, waiting
 from iotrial.plan.parts import alone_on
 from iotrial.plan.stages import next_trials
@@ -58,12 +58,14 @@ def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
 @dataclass
 class MultiHostRun:
     """``hosts_of`` are the hosts by name, each by itself, also those that are lost; ``spent`` those
-    whose budget is; ``ended`` is set when something ends the study."""
+    whose budget is; ``failed`` says that nothing could be measured; ``ended`` is set when
+    something ends the study."""
 
     hosts_of: dict[str, Hosts]
     store: Store
     limits: TrialLimits
     spent: set[str] = field(default_factory=set)
+    failed: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
     _working: int = 0
     _turn: threading.Condition = field(default_factory=threading.Condition)
@@ -92,6 +94,9 @@ class MultiHostRun:
             if errors:
                 every = list(errors.values())
                 raise next((e for e in every if isinstance(e, Interrupted)), every[0])
+            if self.failed:
+                self._tell(last=True)
+                return self.failed
         self._tell(last=True)
         return ""
 
@@ -149,6 +154,10 @@ class MultiHostRun:
             if trial.block != block:
                 block = trial.block
                 self._tell()
+                if why := all_failed(self.store.study, [*self.store.records]):
+                    self.failed = why
+                    self.ended.set()
+                    return
             typical = _typical(self.store.records, trial)
             if self._over(name, typical):
                 self.spent.add(name)

@@ -33,6 +33,8 @@ from iotrial.plan.subset import baseline_first
 
 _COMBINATIONS = 5000
 """Up to so many are looked at one by one."""
+_FEWEST_FAILED = 2
+"""One trial may fail by itself."""
 
 
 def open_ended(study: Study) -> bool:
@@ -97,6 +99,19 @@ def most_left(
         reached = max((trial.block for trial in planned if trial.workload == name), default=0)
         pending += count * max(study.design.blocks - reached, 0)
     return pending
+
+
+def all_failed(study: Study, records: Sequence[TrialRecord]) -> str:
+    """Why further blocks would be as much in vain as all before them; '' where they would not.  A
+    search goes on: it tries loads one after another, and another one may work."""
+    failed = [record for record in records if record.state == "failed"]
+    if study.design.kind == "saturate" or len(failed) < max(len(records), _FEWEST_FAILED):
+        return ""
+    reason = failed[-1].error.partition("\n")[0]
+    return (
+        f"all {len(failed)} trials so far failed, the last one: {reason.rstrip('.')}. "
+        "The same command again goes on with the next block"
+    )
 
 
 def stages_at_most(study: Study) -> tuple[StageProgress, ...]:
