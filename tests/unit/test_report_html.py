@@ -267,6 +267,7 @@ import factories
 results = factories.many()
 comparison = factories.comparison(results)
 began = time.process_time()
+from iotrial.judgement import completed
 from iotrial.report.view import view
 from iotrial.report.words import headline
 from iotrial.report.study import html
