@@ -170,7 +170,7 @@ def test_the_published_study_runs_in_small_from_its_sweep_to_current_against_new
     path = tmp_path / "study.toml"
     text = path.read_text()
     for old, new in (
-        ("blocks = 4", "blocks = 2"), ("blocks = 5", "blocks = 3"), ('"0.4s"', '"0.2s"'),
+        ("blocks = 8", "blocks = 2"), ("blocks = 6", "blocks = 3"), ('"0.4s"', '"0.2s"'),
         ("step = 65536", "step = 131072"), ("step = 32768", "step = 65536"),
         ("entries = 10000", "entries = 500"), ('size = "64MiB"', 'size = "8MiB"'),
         ('size = "96MiB"', 'size = "48MiB"'), ('vary = ["request", "maker", "fastnet"]',
