@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import pytest
 from iotrial.errors import HostUnreachable, Interrupted, OwedError, RefusedError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import RunOutcome, execute_on
+from iotrial.hosts.fake.host import FakeProcess
 from iotrial.judgement import completed
 from iotrial.keep.winner import profile
 from iotrial.look.kernels import likeness
@@ -50,10 +51,9 @@ settle = "0s"
 class Rack:
     """Hosts by name; reached as often as asked for, and each time the same machine."""
 
-    def __init__(self) -> None:
-        self.hosts: dict[str, Losable] = {
-            name: Losable(seed=seed) for seed, name in enumerate("abc", 1)
-        }
+    def __init__(self, kinds: Sequence[type[Losable]] = (Losable,) * 3) -> None:
+        named = zip("abc", kinds, strict=True)
+        self.hosts = {name: kind(seed=seed) for seed, (name, kind) in enumerate(named, 1)}
         for name, host in self.hosts.items():
             host.name = name
         self.before = self.settings()
@@ -235,16 +235,32 @@ def test_a_budget_is_that_of_each_host(tmp_path: Path) -> None:
 
 
 def test_where_every_hosts_first_block_failed_the_run_ends(tmp_path: Path) -> None:
-    rack = Rack()
-    rack.hosts = {name: Failing(seed=seed) for seed, name in enumerate("abc", 1)}
-    for name, host in rack.hosts.items():
-        host.name = name
-    rack.before = rack.settings()
+    rack = Rack([Failing] * 3)
     outcome = execute(rack, tmp_path / "r")
     assert outcome.stopped.startswith("all ")
-    assert 2 <= outcome.counts["failed"] <= 6, "of 12"
+    assert 6 <= outcome.counts["failed"] <= 10, "of 12: a block of each, and what was under way"
     assert outcome.counts["valid"] == 0
     assert rack.settings() == rack.before
+
+
+def test_a_host_whose_loads_fail_at_once_does_not_end_what_others_are_at(tmp_path: Path) -> None:
+    second = threading.Event()
+
+    class Slow(Losable):
+        def start(
+            self, argv: Sequence[str], *, folder: Path, environment: Mapping[str, str]
+        ) -> FakeProcess:
+            second.wait(30)
+            return super().start(argv, folder=folder, environment=environment)
+
+    def tell(event: Event) -> None:
+        if isinstance(event, TrialBegan) and event.trial.host == "a" and event.trial.block > 1:
+            second.set()
+
+    outcome = execute(Rack([Failing, Slow, Slow]), tmp_path / "r", tell)
+    assert second.is_set()
+    assert outcome.counts == {"valid": 8, "invalid": 0, "failed": 4}
+    assert outcome.stopped == ""
 
 
 def test_hosts_of_one_kernel_cannot_set_what_is_the_kernels_against_each_other(

@@ -58,13 +58,14 @@ def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
 @dataclass
 class MultiHostRun:
     """``hosts_of`` are the hosts by name, each by itself, also those that are lost; ``spent`` those
-    whose budget is; ``failed`` says that nothing could be measured; ``ended`` is set when
-    something ends the study."""
+    whose budget is; ``tried`` those that have done a block; ``failed`` says that nothing could be
+    measured on any; ``ended`` is set when something ends the study."""
 
     hosts_of: dict[str, Hosts]
     store: Store
     limits: TrialLimits
     spent: set[str] = field(default_factory=set)
+    tried: set[str] = field(default_factory=set)
     failed: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
     _working: int = 0
@@ -154,9 +155,7 @@ class MultiHostRun:
             if trial.block != block:
                 block = trial.block
                 self._tell()
-                if why := all_failed(self.store.study, [*self.store.records]):
-                    self.failed = why
-                    self.ended.set()
+                if self._in_vain(name):
                     return
             typical = _typical(self.store.records, trial)
             if self._over(name, typical):
@@ -168,6 +167,16 @@ class MultiHostRun:
             except HostUnreachable as error:  # between two steps, where nobody looks for it
                 hosts.lose({name: error})
             self.limits.interruption.check()
+
+    def _in_vain(self, name: str) -> bool:
+        """Whether each host has done a block, and nothing could be measured on any: one on which
+        loads fail at once does not end what others are still at."""
+        self.tried.add(name)
+        if self.tried >= set(self.at_hand):
+            self.failed = self.failed or all_failed(self.store.study, [*self.store.records])
+        if self.failed:
+            self.ended.set()
+        return bool(self.failed)
 
     def _over(self, name: str, typical: float) -> bool:
         if not (budget := self.store.study.design.budget):

@@ -110,7 +110,8 @@ def all_failed(study: Study, records: Sequence[TrialRecord]) -> str:
     reason = failed[-1].error.partition("\n")[0]
     return (
         f"all {len(failed)} trials so far failed, the last one: {reason.rstrip('.')}. "
-        "The same command again goes on with the next block"
+        "Correct the cause; the same command again goes on with the next block, a changed study "
+        "needs another --out"
     )
 
 
