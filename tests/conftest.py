@@ -207,8 +207,8 @@ def _charts_where_they_are_looked_at(request: pytest.FixtureRequest) -> Iterator
     processes that they start."""
     with pytest.MonkeyPatch.context() as patch:
         if not (request.config.getoption("--all") or request.node.get_closest_marker("charts")):
-            patch.setattr(charts, "missing", lambda _extra: ("altair",))
-            for name, value in absent.without("altair").items():
+            patch.setattr(charts, "missing", lambda _extra: ("vl-convert-python",))
+            for name, value in absent.without("vl_convert").items():
                 patch.setenv(name, value)
         yield
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import altair as alt
-
 from iotrial.judgement.parts import VerdictRow
 from iotrial.model.finding import Finding
 from iotrial.model.measurement import metric
 from iotrial.report import charts, drawing
+from iotrial.report.drawing import channel, mark
 
 WIDTH = 640
 _MUTED = drawing.MUTED.light
@@ -98,42 +97,32 @@ def dots(
     ``limits`` are marks that a row's values cannot pass."""
     rows = list(dict.fromkeys(dot.row for dot in table))
     groups = list(dict.fromkeys(dot.group for dot in table))
-    axis_y = alt.Axis(title=None, grid=True, ticks=False, domain=False, labelPadding=6)
-    y = alt.Y("row:N", sort=rows, axis=axis_y)
+    axis_y = {"title": None, "grid": True, "ticks": False, "domain": False, "labelPadding": 6}
+    place = {"y": channel("row:N", sort=rows, axis=axis_y)}
+    limit_place = dict(place)
     crowded = len(table) > len(rows)
-    offset = alt.YOffset("g:N", sort=groups) if crowded else alt.Undefined
-    scale = alt.Scale(zero=zero, nice=True)
-    x = alt.X("v:Q", scale=scale).axis(title=axis, grid=False, tickCount=7)
-    color, shape = drawing.by_group(groups, WIDTH - 160)
-    points = {"x": x, "y": y, "yOffset": offset, "color": color, "shape": shape}
+    if crowded:
+        place["yOffset"] = channel("g:N", sort=groups)
+    across = {"title": axis, "grid": False, "tickCount": 7}
+    place["x"] = channel("v:Q", scale={"zero": zero, "nice": True}, axis=across)
+    place["color"], shape = drawing.by_group(groups, WIDTH - 160)
     layers = []
     if band:
-        layers.append(
-            alt.Chart(alt.NamedData("band"))
-            .mark_rect(color=drawing.BAND.light, opacity=1)
-            .encode(x="low:Q", x2="high:Q")
-        )
-        layers.append(alt.Chart(alt.NamedData("band")).mark_rule(color=_MUTED).encode(x="none:Q"))
+        ends = {"x": channel("low:Q"), "x2": channel("high")}
+        layers.append(mark("rect", "band", {"color": drawing.BAND.light, "opacity": 1}, **ends))
+        layers.append(mark("rule", "band", {"color": _MUTED}, x=channel("none:Q")))
     if limits:
-        layers.append(
-            alt.Chart(alt.NamedData("limits"))
-            .mark_tick(color=drawing.WORSE.light, thickness=3, size=30)
-            .encode(x="v:Q", y=y)
-        )
+        tick = {"color": drawing.WORSE.light, "thickness": 3, "size": 30}
+        layers.append(mark("tick", "limits", tick, x=channel("v:Q"), **limit_place))
+    filled = {"filled": True, "size": 80, "opacity": 1}
+    hollow = {"filled": False, "size": 70, "strokeWidth": 2, "opacity": 1}
     layers += [
-        alt.Chart(alt.NamedData("told"))
-        .mark_point(filled=True, size=80, opacity=1)
-        .encode(**points),
-        alt.Chart(alt.NamedData("bounds"))
-        .mark_point(filled=False, size=70, strokeWidth=2, opacity=1)
-        .encode(**points),
+        mark("point", "told", filled, **place, shape=shape),
+        mark("point", "bounds", hollow, **place, shape=shape),
     ]
     for sign, dx in (("<", -13), (">", 13)):
-        layers.append(
-            alt.Chart(alt.NamedData(f"to{sign}"))
-            .mark_text(text="←" if sign == "<" else "→", dx=dx, fontSize=15)
-            .encode(x=x, y=y, yOffset=offset, color=color)
-        )
+        arrow = {"text": "←" if sign == "<" else "→", "dx": dx, "fontSize": 15}
+        layers.append(mark("text", f"to{sign}", arrow, **place))
     data = {
         "told": [_row(dot) for dot in table if not dot.beyond],
         "bounds": [_row(dot) for dot in table if dot.beyond],
@@ -143,7 +132,7 @@ def dots(
         "limits": [{"row": row, "v": value} for row, value in limits],
     }
     step = 30 if crowded else 19
-    return drawing.document(alt.layer(*layers), WIDTH, step * len(rows) + 90, data)
+    return drawing.document(layers, WIDTH, step * len(rows) + 90, data)
 
 
 def _row(dot: Dot) -> dict[str, Any]:
@@ -157,15 +146,14 @@ def lines(
     to compare with."""
     groups = list(dict.fromkeys(dot.group for dot in table))
     color, shape = drawing.by_group(groups, WIDTH)
-    x = alt.X("row:O").axis(title=axes[0], labelAngle=0, grid=False)
-    y = alt.Y("v:Q", scale=alt.Scale(zero=False)).axis(title=axes[1], tickCount=6)
-    base = alt.Chart(alt.NamedData("points"))
-    layers = alt.layer(
-        alt.Chart(alt.NamedData("level"))
-        .mark_rule(color=_MUTED, strokeDash=[4, 3]).encode(y="v:Q"),
-        base.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
-        base.mark_point(filled=True, size=70, opacity=1).encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    x = channel("row:O", axis={"title": axes[0], "labelAngle": 0, "grid": False})
+    y = channel("v:Q", scale={"zero": False}, axis={"title": axes[1], "tickCount": 6})
+    dot = {"filled": True, "size": 70, "opacity": 1}
+    layers = [
+        mark("rule", "level", {"color": _MUTED, "strokeDash": [4, 3]}, y=channel("v:Q")),
+        mark("line", "points", {"strokeWidth": 1.5}, x=x, y=y, color=color),
+        mark("point", "points", dot, x=x, y=y, color=color, shape=shape),
+    ]
     data = {
         "points": [_row(dot) for dot in table],
         "level": [] if level is None else [{"v": level}],
@@ -180,15 +168,15 @@ def ranges(
 ) -> dict[str, Any]:
     """What was swept, from and to, and what was chosen; ``now`` marks the value in force."""
     rows = [name for name, *_ in table]
-    y = alt.Y("row:N", sort=rows, axis=alt.Axis(title=None, grid=False, ticks=False, domain=False))
-    x = alt.X("low:Q", scale=alt.Scale(zero=True)).axis(title=axis, tickCount=6)
+    plain = {"title": None, "grid": False, "ticks": False, "domain": False}
+    y = channel("row:N", sort=rows, axis=plain)
+    x = channel("low:Q", scale={"zero": True}, axis={"title": axis, "tickCount": 6})
     color, shape = drawing.by_group(["in force before", "swept", "chosen"], WIDTH - 160)
-    layers = alt.layer(
-        alt.Chart(alt.NamedData("ranges"))
-        .mark_rule(strokeWidth=6).encode(x=x, x2="high:Q", y=y, color=color),
-        alt.Chart(alt.NamedData("points"))
-        .mark_point(filled=True, size=150, opacity=1).encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    dot = {"filled": True, "size": 150, "opacity": 1}
+    layers = [
+        mark("rule", "ranges", {"strokeWidth": 6}, x=x, x2=channel("high"), y=y, color=color),
+        mark("point", "points", dot, x=x, y=y, color=color, shape=shape),
+    ]
     marks = [(name, value, "in force before") for name, value in now]
     marks += [(name, value, "chosen") for name, _, _, value in table if value is not None]
     data = {

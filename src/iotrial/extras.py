@@ -16,7 +16,7 @@ from typing import Any
 from iotrial.errors import ExtraMissing
 
 PACKAGES = {
-    "charts": {"altair": "altair", "vl_convert": "vl-convert-python"},
+    "charts": {"vl_convert": "vl-convert-python"},
     "xlsx": {"openpyxl": "openpyxl"},
     "parquet": {"pyarrow": "pyarrow"},
 }

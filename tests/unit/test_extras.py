@@ -18,7 +18,7 @@ from iotrial.cli.main import VERBS
 from iotrial.extras import PACKAGES
 
 ROOT = Path(__file__).parent.parent.parent
-EXTRAS = ("altair", "vl_convert", "openpyxl", "pyarrow", "numba", "llvmlite", "narwhals")
+EXTRAS = ("vl_convert", "openpyxl", "pyarrow", "numba", "llvmlite")
 
 
 def plain(*arguments: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
@@ -75,13 +75,13 @@ def test_the_page_without_charts_has_intervals_as_text_and_says_how_to_get_chart
     page = (folder / "done" / "report.html").read_text(encoding="utf-8")
     assert page.count('<pre class="forest"') == 3
     assert re.search(r"^mq-deadline +[├<]─*●", page, re.MULTILINE)
-    assert "charts need altair and vl-convert-python" in page
+    assert "charts need vl-convert-python" in page
     assert 'class="chart"' not in page
 
 
 def test_figures_need_the_charts_and_say_so(folder: Path) -> None:
     said = plain("report", "done", "--as", "png", folder=folder, code=2).stderr
-    assert "report --as png needs altair" in said
+    assert "report --as png needs vl-convert-python" in said
     assert "iotrial[charts]" in said
 
 

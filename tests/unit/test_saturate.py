@@ -23,7 +23,7 @@ from iotrial.plan.design import workload_of
 from iotrial.plan.load import parse_study
 from iotrial.plan.saturate import FINAL, MOST_SEARCHED, SEARCH, grid, job_counts
 from iotrial.plan.stages import next_trials
-from iotrial.report.ceiling import KINDS, curve_figure, curve_spec
+from iotrial.report.ceiling import LOOKS, curve_figure, curve_spec
 from iotrial.stats import ceiling
 from iotrial.stats.ceiling import MeasuredCell
 from iotrial.stats.judge import judge
@@ -269,7 +269,7 @@ def test_the_curve_is_drawn_with_its_knee_its_bound_and_intervals() -> None:
     spec = curve_spec(found)
     rows = spec["datasets"]["rows"]
     kinds = {row["k"] for row in rows}
-    assert {"best", "p99"} <= kinds <= set(KINDS)
+    assert {"best", "p99"} <= kinds <= set(LOOKS)
     assert ("knee" in kinds) == (found.knee.treatment != found.best.treatment)
     assert spec["datasets"]["bound"] == [{"v": pytest.approx(bound, rel=1e-3)}]
     wide = [row for row in rows if row["left"] < row["r"] < row["right"]]

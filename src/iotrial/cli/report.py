@@ -162,7 +162,6 @@ def _figures(
     if str(out) == "-":
         raise UsageError("figures are files, and stdout is one", advice="Name a folder with --out.")
     with extra("charts", f"report --as {kind}"):
-        import_module("altair")
         import_module("vl_convert")
         from iotrial.report.figures import files
 

@@ -67,7 +67,7 @@ def filed(output: Output, results: Results, **more: Any) -> ReportView:  # noqa:
     """Judge, and write findings.json and report.html beside the trials; what they say."""
     from iotrial.judgement import judge  # scipy is slow to import
     from iotrial.report.document import document
-    from iotrial.report.study import html  # altair too
+    from iotrial.report.study import html
     from iotrial.report.view import view
 
     judged = judge(results)

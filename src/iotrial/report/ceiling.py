@@ -15,7 +15,17 @@ from iotrial.model.measurement import metric
 from iotrial.model.trial import treatment_text
 from iotrial.report import drawing
 from iotrial.report.blocks import Block, Figure, Figures, Heading, plain
-from iotrial.report.drawing import SECONDS, WIDE, alt, document, log_ticks, svg
+from iotrial.report.drawing import (
+    SECONDS,
+    WIDE,
+    Spec,
+    channel,
+    coloured,
+    document,
+    log_ticks,
+    mark,
+    svg,
+)
 from iotrial.report.words import visible
 from iotrial.units import axis_scale, format_seconds, format_value
 
@@ -100,11 +110,13 @@ def blocks(found: Ceiling | None, drawn: Figure | None) -> Iterator[Block]:
 
 # -- the chart ------------------------------------------------------------------------------------
 
-KINDS = ("mean", "p99", "beaten", "knee", "best")
-_COLOURS = (
-    drawing.SERIES[0], drawing.SERIES[1], drawing.MUTED, drawing.SERIES[2], drawing.BETTER,
-)  # fmt: skip
-_SHAPES = ("circle", "triangle-up", "circle", "diamond", "square")
+LOOKS = {
+    "mean": (drawing.SERIES[0], "circle"),
+    "p99": (drawing.SERIES[1], "triangle-up"),
+    "beaten": (drawing.MUTED, "circle"),
+    "knee": (drawing.SERIES[2], "diamond"),
+    "best": (drawing.BETTER, "square"),
+}
 
 
 def curve_figure(found: Ceiling, ident: str) -> Figure | None:
@@ -134,49 +146,44 @@ def _named(point: LoadPoint, unit: str) -> str:
     return f"{visible(treatment_text(point.treatment))}, {format_value(point.rate, unit)}{latency}"
 
 
-def curve_spec(found: Ceiling) -> dict[str, Any]:
+def curve_spec(found: Ceiling) -> Spec:
     """The chart of a ceiling whose points have latencies."""
     drawn = [point for point in found.points if point.mean]
     by, unit = axis_scale(max(point.rate for point in drawn), metric(found.metric).display_unit)
     rows = list(_rows(found, by))
-    shown = [kind for kind in KINDS if any(row["k"] == kind for row in rows)]
-    looks = dict(zip(KINDS, zip(_COLOURS, _SHAPES, strict=True), strict=True))
-    legend = alt.Legend(title=None, orient="top", symbolOpacity=1)
-    color = alt.Color("k:N", legend=legend).scale(
-        domain=shown, range=[looks[kind][0].light for kind in shown]
-    )
-    shape = alt.Shape("k:N", legend=legend).scale(
-        domain=shown, range=[looks[kind][1] for kind in shown]
-    )
+    shown = [kind for kind in LOOKS if any(row["k"] == kind for row in rows)]
+    legend = {"title": None, "orient": "top", "symbolOpacity": 1}
+    color, shape = coloured("k", shown, [LOOKS[kind] for kind in shown], legend)
     bound = [found.limit[1]] if found.limit else []
     seconds = [float(str(row[key])) for row in rows for key in ("v", "low", "high")] + bound
     low, high = min(seconds) * 0.8, max(seconds) * 1.25
     title = f"{metric(found.metric).title} ({unit})"
-    x = alt.X("r:Q").axis(title=title, tickCount=8).scale(zero=True)
-    axis = alt.Axis(title="latency", labelExpr=SECONDS, values=log_ticks(low, high))
-    y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
-    base = alt.Chart(alt.NamedData("rows"))
-    lines = base.transform_filter("datum.line")
-    marked = "datum.k == 'knee' || datum.k == 'best'"
-    layers = alt.layer(
-        alt.Chart(alt.NamedData("bound")).mark_rule(color=drawing.WORSE.light, strokeDash=[4, 3])
-        .encode(y=alt.Y("v:Q")),
-        base.transform_filter("datum.k == 'knee'")
-        .mark_rule(color=drawing.LINE.light, strokeDash=[4, 3]).encode(x=x),
-        base.transform_filter("datum.k == 'beaten'")
-        .mark_point(size=40, filled=False, opacity=0.7)
-        .encode(x=x, y=y, color=color, shape=shape),
-        lines.mark_line(color=drawing.LINE.light, strokeWidth=1.5)
-        .encode(x=x, y=y, order=alt.Order("n:Q"), detail=alt.Detail("line:N")),
-        base.mark_rule(strokeWidth=2)
-        .encode(x=alt.X("left:Q"), x2=alt.X2("right:Q"), y=y, color=color),
-        base.mark_rule(strokeWidth=2)
-        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
-        base.transform_filter("datum.k == 'mean' || datum.k == 'p99'")
-        .mark_point(size=50, filled=True, opacity=1).encode(x=x, y=y, color=color, shape=shape),
-        base.transform_filter(marked).mark_point(size=150, filled=True, opacity=1)
-        .encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    x = channel("r:Q", axis={"title": title, "tickCount": 8}, scale={"zero": True})
+    axis = {"title": "latency", "labelExpr": SECONDS, "values": log_ticks(low, high)}
+    y = channel("v:Q", axis=axis, scale={"type": "log", "domain": [low, high], "nice": False})
+    at, looks = {"x": x, "y": y}, {"color": color, "shape": shape}
+    across = {"x": channel("left:Q"), "x2": channel("right"), "y": y}
+    upwards = {"x": x, "y": channel("low:Q"), "y2": channel("high")}
+    dashed = {"color": drawing.LINE.light, "strokeDash": [4, 3]}
+    line = {"color": drawing.LINE.light, "strokeWidth": 1.5}
+    hollow = {"size": 40, "filled": False, "opacity": 0.7}
+    dot = {"size": 50, "filled": True, "opacity": 1}
+    big = {**dot, "size": 150}
+    curves = {"order": channel("n:Q"), "detail": channel("line:N")}
+    tried, marked = (
+        "datum.k == 'mean' || datum.k == 'p99'",
+        "datum.k == 'knee' || datum.k == 'best'",
+    )
+    layers = [
+        mark("rule", "bound", {**dashed, "color": drawing.WORSE.light}, y=channel("v:Q")),
+        mark("rule", "rows", dashed, "datum.k == 'knee'", x=x),
+        mark("point", "rows", hollow, "datum.k == 'beaten'", **at, **looks),
+        mark("line", "rows", line, "datum.line", **at, **curves),
+        mark("rule", "rows", {"strokeWidth": 2}, **across, color=color),
+        mark("rule", "rows", {"strokeWidth": 2}, **upwards, color=color),
+        mark("point", "rows", dot, tried, **at, **looks),
+        mark("point", "rows", big, marked, **at, **looks),
+    ]
     beside = [{"v": each} for each in bound]
     return document(layers, WIDE, 340, {"rows": rows, "bound": beside})
 

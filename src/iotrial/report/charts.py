@@ -40,13 +40,14 @@ from iotrial.report.drawing import (
     WORSE,
     Row,
     Spec,
-    alt,
     by_group,
+    channel,
+    coloured,
     document,
     log_ticks,
     margin_layers,
     margin_rows,
-    start,
+    mark,
     svg,
 )
 from iotrial.report.effects import effect_figures
@@ -79,7 +80,14 @@ from iotrial.units import axis_scale, format_seconds, format_value, parse_bytes
 
 _CELLS = 48
 _NAMED = 12
-_VERDICT_COLOURS = (BETTER, WORSE, SAME, UNSURE)
+_VERDICT_LOOKS = (
+    (BETTER, "triangle-up"), (WORSE, "triangle-down"), (SAME, "square"), (UNSURE, "circle"),
+)  # fmt: skip
+_NOT_FROM_0: Spec = {"zero": False}
+_TWO_LINES: Spec = {
+    "title": None, "labelExpr": "slice(split(datum.label,'\\n'),1)", "labelLineHeight": 16,
+}  # fmt: skip
+"""The axis of labels that are "place, name, number": all but the place is shown, on two lines."""
 _ROW = 46
 MOST_MEANS = 24
 """Treatments up to which their means are drawn."""
@@ -113,7 +121,6 @@ def pictures(view: ReportView) -> ReportCharts:
             note=f"Intervals are drawn as text: charts need {' and '.join(lacking)}"
             f" ({advice('charts')}). Then: {called()} report FOLDER",
         )
-    start()
     drawn = tuple(
         (
             *race_figures(part, view.margin, f"r{place}"),
@@ -260,16 +267,16 @@ def levels_spec(part: WorkloadView, factor: str, lines: Lines) -> Spec:
         for label, extent in line
     ]
     at = {float(parse_bytes(label)): label for line in lines.values() for label, _ in line}
-    x = alt.X("x:Q", axis=panels.level_axis(factor, at)).scale(**panels.level_scale(list(at)))
-    y = alt.Y("v:Q").axis(title=f"{part.metric.title} ({unit})", tickCount=5).scale(zero=False)
+    x = channel("x:Q", axis=panels.level_axis(factor, at), scale=panels.level_scale(list(at)))
+    axis = {"title": f"{part.metric.title} ({unit})", "tickCount": 5}
+    y, low = channel("v:Q", axis=axis, scale=_NOT_FROM_0), channel("low:Q", scale=_NOT_FROM_0)
     color, shape = by_group(list(lines), NARROW)
-    rows = alt.Chart(alt.NamedData("rows"))
-    layers = alt.layer(
-        rows.mark_rule(strokeWidth=1.5, opacity=0.7)
-        .encode(x=x, y=alt.Y("low:Q").scale(zero=False), y2=alt.Y2("high:Q"), color=color),
-        rows.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
-        rows.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    thin, dot = {"strokeWidth": 1.5, "opacity": 0.7}, {"filled": True, "size": 60, "opacity": 1}
+    layers = [
+        mark("rule", "rows", thin, x=x, y=low, y2=channel("high"), color=color),
+        mark("line", "rows", {"strokeWidth": 1.5}, x=x, y=y, color=color),
+        mark("point", "rows", dot, x=x, y=y, color=color, shape=shape),
+    ]
     return document(layers, NARROW, 230, {"rows": table})
 
 
@@ -321,15 +328,14 @@ def curve_spec(curves: Sequence[TrialSeries], what: Curve) -> Spec:
     base = "s" if what == "latency" else "IOPS"
     by, unit = axis_scale(max((value for _, _, value in told), default=0.0), base)
     table = [{"g": group, "t": t, "v": value / by} for group, t, value in told]
-    x = alt.X("t:Q").axis(title="since the load began (s)", grid=False, tickCount=6)
-    y = alt.Y("v:Q").axis(title=f"{_CURVES[what]} ({unit})", tickCount=5)
+    x = channel("t:Q", axis={"title": "since the load began (s)", "grid": False, "tickCount": 6})
+    y = channel("v:Q", axis={"title": f"{_CURVES[what]} ({unit})", "tickCount": 5})
     color, shape = by_group([each.group for each in curves], NARROW)
-    rows = alt.Chart(alt.NamedData("rows"))
-    layers = alt.layer(
-        rows.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
-        rows.mark_point(filled=True, size=22, opacity=0.9)
-        .encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    dot = {"filled": True, "size": 22, "opacity": 0.9}
+    layers = [
+        mark("line", "rows", {"strokeWidth": 1.5}, x=x, y=y, color=color),
+        mark("point", "rows", dot, x=x, y=y, color=color, shape=shape),
+    ]
     return document(layers, NARROW, 200, {"rows": table})
 
 
@@ -345,22 +351,16 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
     several = len({row.finding.factor for row in rows}) > 1
     on = scale((row.finding for row in rows), margin, 1)
     table = [_interval_row(place, row, several, on) for place, row in enumerate(rows)]
-    y = alt.Y("row:N", sort=None, axis=_two_lines())
-    color = alt.Color("verdict:N", legend=None).scale(
-        domain=list(VERDICTS), range=[c.light for c in _VERDICT_COLOURS]
-    )
-    shape = alt.Shape("verdict:N", legend=None).scale(
-        domain=list(VERDICTS), range=["triangle-up", "triangle-down", "square", "circle"]
-    )
-    base = alt.Chart(alt.NamedData("rows"))
-    x = alt.X("change:Q").axis(title="change in %", labelExpr=SIGNS, tickCount=6)
-    layers = alt.layer(
+    y = channel("row:N", sort=None, axis=_TWO_LINES)
+    color, shape = coloured("verdict", list(VERDICTS), _VERDICT_LOOKS, None)
+    x = channel("change:Q", axis={"title": "change in %", "labelExpr": SIGNS, "tickCount": 6})
+    ends = {"x": channel("low:Q"), "x2": channel("high")}
+    dot = {"size": 120, "opacity": 1, "filled": True}
+    layers = [
         *margin_layers(),
-        base.mark_rule(strokeWidth=3)
-        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color),
-        base.mark_point(size=120, opacity=1, filled=True)
-        .encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+        mark("rule", "rows", {"strokeWidth": 3}, **ends, y=y, color=color),
+        mark("point", "rows", dot, x=x, y=y, color=color, shape=shape),
+    ]
     data = {"rows": table, "margin": margin_rows(margin)}
     return document(layers, NARROW, _ROW * len(rows) + 60, data)
 
@@ -393,15 +393,15 @@ def means_spec(part: WorkloadView) -> Spec:
         }
         for place, (name, said, extent) in enumerate(_means(part))
     ]
-    y = alt.Y("row:N", sort=None, axis=_two_lines())
-    x = alt.X("v:Q").axis(title=f"{part.metric.title} ({unit})", tickCount=6).scale(zero=False)
-    base = alt.Chart(alt.NamedData("rows"))
+    y = channel("row:N", sort=None, axis=_TWO_LINES)
+    axis = {"title": f"{part.metric.title} ({unit})", "tickCount": 6}
+    x, low = channel("v:Q", axis=axis, scale=_NOT_FROM_0), channel("low:Q", scale=_NOT_FROM_0)
     ink = SERIES[0].light
-    layers = alt.layer(
-        base.mark_rule(strokeWidth=3, color=ink)
-        .encode(x=alt.X("low:Q").scale(zero=False), x2=alt.X2("high:Q"), y=y),
-        base.mark_point(size=90, opacity=1, filled=True, color=ink).encode(x=x, y=y),
-    )  # fmt: skip
+    dot = {"size": 90, "opacity": 1, "filled": True, "color": ink}
+    layers = [
+        mark("rule", "rows", {"strokeWidth": 3, "color": ink}, x=low, x2=channel("high"), y=y),
+        mark("point", "rows", dot, x=x, y=y),
+    ]
     return document(layers, NARROW, _ROW * len(table) + 60, {"rows": table})
 
 
@@ -423,11 +423,6 @@ def _varied(part: WorkloadView) -> tuple[str, ...]:
     return tuple(factor for factor, those in levels.items() if len(those) > 1)
 
 
-def _two_lines() -> alt.Axis:
-    """For labels that are "place, name, number": all but the place is shown, on two lines."""
-    return alt.Axis(title=None, labelExpr="slice(split(datum.label,'\\n'),1)", labelLineHeight=16)
-
-
 def trials_spec(series: Series, metric: Metric) -> Spec:
     """A point per trial: response over time; those that do not count are hollow."""
     by, unit = axis_scale(max(point.value for point in series.points), metric.display_unit)
@@ -436,19 +431,18 @@ def trials_spec(series: Series, metric: Metric) -> Spec:
     for point in series.points:
         row = {"t": point.seconds / span, "v": point.value / by, "g": point.group}
         table[point.valid].append(row)
-    x = alt.X("t:Q").axis(title=f"since the first {series.one} ({clock})", grid=False, tickCount=8)
-    y = alt.Y("v:Q").axis(title=f"{metric.title} ({unit})").scale(zero=False)
+    clock_title = f"since the first {series.one} ({clock})"
+    x = channel("t:Q", axis={"title": clock_title, "grid": False, "tickCount": 8})
+    y = channel("v:Q", axis={"title": f"{metric.title} ({unit})"}, scale=_NOT_FROM_0)
     color, shape = by_group(series.groups, WIDE)
     size = 60 if len(series.points) < _CROWD else 22
-    layers = alt.layer(
-        alt.Chart(alt.NamedData("blocks")).mark_rule(color=LINE.light).encode(x=alt.X("t:Q")),
-        alt.Chart(alt.NamedData("valid"))
-        .mark_point(filled=True, size=size, opacity=0.85)
-        .encode(x=x, y=y, color=color, shape=shape),
-        alt.Chart(alt.NamedData("invalid"))
-        .mark_point(filled=False, size=size * 1.6, strokeWidth=1.5, opacity=1)
-        .encode(x=x, y=y, color=color, shape=shape),
-    )
+    filled = {"filled": True, "size": size, "opacity": 0.85}
+    hollow = {"filled": False, "size": size * 1.6, "strokeWidth": 1.5, "opacity": 1}
+    layers = [
+        mark("rule", "blocks", {"color": LINE.light}, x=channel("t:Q")),
+        mark("point", "valid", filled, x=x, y=y, color=color, shape=shape),
+        mark("point", "invalid", hollow, x=x, y=y, color=color, shape=shape),
+    ]
     blocks = [{"t": start / span} for start in series.blocks]
     data = {"valid": table[True], "invalid": table[False], "blocks": blocks}
     return document(layers, WIDE, 260, data)
@@ -460,19 +454,21 @@ def latency_spec(spreads: Sequence[PercentileSpread], groups: Sequence[str]) -> 
         {"p": s.percentile, "g": s.group, "v": s.middle, "low": s.low, "high": s.high}
         for s in spreads
     ]
-    x = alt.X("p:O", sort=None).axis(title=None, labelAngle=0, ticks=False, labelPadding=6)
-    offset = alt.XOffset("g:N", sort=list(groups))
+    across = {"title": None, "labelAngle": 0, "ticks": False, "labelPadding": 6}
+    place = {
+        "x": channel("p:O", sort=None, axis=across),
+        "xOffset": channel("g:N", sort=list(groups)),
+    }
     low, high = min(s.low for s in spreads) * 0.9, max(s.high for s in spreads) * 1.1
-    axis = alt.Axis(title=None, labelExpr=SECONDS, values=log_ticks(low, high))
-    y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
+    axis = {"title": None, "labelExpr": SECONDS, "values": log_ticks(low, high)}
+    y = channel("v:Q", axis=axis, scale={"type": "log", "domain": [low, high], "nice": False})
     color, shape = by_group(groups, NARROW)
-    base = alt.Chart(alt.NamedData("spreads"))
-    layers = alt.layer(
-        base.mark_rule(strokeWidth=2)
-        .encode(x=x, xOffset=offset, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
-        base.mark_point(filled=True, size=60, opacity=1)
-        .encode(x=x, xOffset=offset, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    ends = {"y": channel("low:Q"), "y2": channel("high")}
+    dot = {"filled": True, "size": 60, "opacity": 1}
+    layers = [
+        mark("rule", "spreads", {"strokeWidth": 2}, **place, **ends, color=color),
+        mark("point", "spreads", dot, **place, y=y, color=color, shape=shape),
+    ]
     return document(layers, NARROW, 230, {"spreads": table})
 
 

@@ -1,14 +1,15 @@
 """How charts are drawn: their colours, their common parts, and SVG of them.
 
-Altair describes, vl-convert draws, without a browser and without a network.
+A chart is a Vega-Lite document, made here of plain dicts; vl-convert draws it, without a browser
+and without a network.
 
 One SVG serves white paper and a dark screen.  It is drawn in the light colours, each with one
 meaning only, so that a style sheet can exchange them by attribute (``svg [fill="#0b63a5"] {fill:
 …}``); without the style sheet, and on paper, it stays right.  Levels differ in shape as well as
 in colour.
 
-Altair and vl-convert are the extra ``charts``: sections of a report that are drawn too are read
-without it (:class:`~iotrial.extras.LazyModule`).
+vl-convert is the extra ``charts``: sections of a report that are drawn too are read without it
+(:class:`~iotrial.extras.LazyModule`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,8 @@ from __future__ import annotations
 import json
 import math
 import re
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
@@ -27,12 +26,9 @@ from markupsafe import Markup
 from iotrial.extras import LazyModule
 
 if TYPE_CHECKING:
-    import altair  # noqa: ICN001 (it is alt for whoever draws)
     import vl_convert
-
-    alt = altair
 else:
-    alt, vl_convert = LazyModule("altair"), LazyModule("vl_convert")
+    vl_convert = LazyModule("vl_convert")
 
 Spec = dict[str, Any]
 """A Vega-Lite document."""
@@ -124,15 +120,46 @@ def log_ticks(low: float, high: float) -> list[float]:
     return [tick for tick in ticks if low <= tick <= high]
 
 
-def by_group(groups: Sequence[str], width: int) -> tuple[alt.Color, alt.Shape]:
-    """Colour and shape of field ``g`` by group, with a legend on a chart ``width`` pixels wide."""
-    looks = [of_group(place) for place in range(len(groups))]
-    legend = alt.Legend(title=None, orient="top", columns=_columns(groups, width), symbolOpacity=1)
-    domain = list(groups)
-    color = alt.Color("g:N", legend=legend).scale(
-        domain=domain, range=[colour.light for colour, _ in looks]
+_TYPES = {"Q": "quantitative", "N": "nominal", "O": "ordinal"}
+
+
+def channel(field: str, **more: object) -> Spec:
+    """What a channel of a mark shows: ``v:Q`` is field ``v``, a quantity (``N``: a name, ``O``: a
+    place in an order, without: as the channel that it ends).  ``more``: its ``axis``, ``scale``,
+    ``legend``, ``sort``."""
+    name, _, kind = field.partition(":")
+    return {"field": name, **({"type": _TYPES[kind]} if kind else {}), **more}
+
+
+def mark(kind: str, data: str, looks: Spec, only: str = "", /, **channels: Spec) -> Spec:
+    """A layer: a mark for each row of ``data`` ("": of the whole chart's) for which the expression
+    ``only`` holds."""
+    return {
+        **({"data": {"name": data}} if data else {}),
+        **({"transform": [{"filter": only}]} if only else {}),
+        "mark": {"type": kind, **looks},
+        "encoding": channels,
+    }
+
+
+def by_group(groups: Sequence[str], width: int, first: int = 0) -> tuple[Spec, Spec]:
+    """Colour and shape of field ``g`` by group, with a legend on a chart ``width`` pixels wide; the
+    first group looks as that at ``first`` does."""
+    looks = [of_group(first + place) for place in range(len(groups))]
+    columns = _columns(groups, width)
+    legend = {"title": None, "orient": "top", "columns": columns, "symbolOpacity": 1}
+    return coloured("g", groups, looks, legend)
+
+
+def coloured(
+    field: str, names: Sequence[str], looks: Sequence[tuple[Colour, str]], legend: Spec | None
+) -> tuple[Spec, Spec]:
+    """The channels colour and shape of a field that is one of ``names``."""
+    ranges = [colour.light for colour, _ in looks], [shape for _, shape in looks]
+    color, shape = (
+        channel(f"{field}:N", legend=legend, scale={"domain": list(names), "range": those})
+        for those in ranges
     )
-    shape = alt.Shape("g:N", legend=legend).scale(domain=domain, range=[s for _, s in looks])
     return color, shape
 
 
@@ -162,21 +189,35 @@ _CONFIG = {
 }  # fmt: skip
 
 
-def document(chart: alt.LayerChart | alt.FacetChart, width: int, height: int, data: Spec) -> Spec:
-    """The Vega-Lite document.  Rows are put in afterwards: Altair need not look at each."""
-    fit = alt.AutoSizeParams(type="fit-x", contains="padding")
-    shaped = chart.properties(width=width, height=height, autosize=fit, padding=4)
-    spec: Spec = shaped.to_dict(validate=False)
-    return {**spec, "config": _CONFIG, "datasets": data}
+def document(layers: Sequence[Spec], width: int, height: int, data: Spec) -> Spec:
+    """The Vega-Lite document of ``layers``, the first behind all; ``data``: rows by name."""
+    return {
+        "width": width,
+        "height": height,
+        "autosize": {"type": "fit-x", "contains": "padding"},
+        "padding": 4,
+        "layer": list(layers),
+        "config": _CONFIG,
+        "datasets": data,
+    }
 
 
-def faceted(chart: alt.FacetChart, width: float, height: int, rows: Sequence[Row]) -> Spec:
-    """The same of small multiples, each of this size."""
-    spec = document(chart, WIDE, height, {"rows": rows})
-    spec["spec"] |= {"width": width, "height": height}
-    for key in ("width", "height", "autosize"):
-        spec.pop(key, None)
-    return spec
+def faceted(  # noqa: PLR0913
+    layers: Sequence[Spec], width: float, height: int, rows: Sequence[Row], *, facet: Spec,
+    resolve: Spec, **more: object,
+) -> Spec:  # fmt: skip
+    """The same of small multiples, each of this size, by ``facet``; ``resolve`` says what each has
+    of its own."""
+    return {
+        "padding": 4,
+        "data": {"name": "rows"},
+        "facet": facet,
+        "spec": {"layer": list(layers), "width": width, "height": height},
+        "resolve": resolve,
+        "config": _CONFIG,
+        "datasets": {"rows": rows},
+        **more,
+    }
 
 
 def margin_rows(margin: float) -> list[Row]:
@@ -184,25 +225,16 @@ def margin_rows(margin: float) -> list[Row]:
     return [{"low": -margin * 100, "none": 0, "high": margin * 100}]
 
 
-def margin_layers() -> tuple[alt.Chart, alt.Chart]:
+def margin_layers() -> tuple[Spec, Spec]:
     """Behind changes in % to the right: the margin as a band, and no change as a line."""
-    base = alt.Chart(alt.NamedData("margin"))
+    band = {"color": BAND.light, "opacity": 1}
     return (
-        base.mark_rect(color=BAND.light, opacity=1).encode(x=alt.X("low:Q"), x2=alt.X2("high:Q")),
-        base.mark_rule(color=MUTED.light).encode(x=alt.X("none:Q")),
+        mark("rect", "margin", band, x=channel("low:Q"), x2=channel("high")),
+        mark("rule", "margin", {"color": MUTED.light}, x=channel("none:Q")),
     )
 
 
 # -- SVG ------------------------------------------------------------------------------------------
-
-
-def start() -> None:
-    """Start the drawing engine, which takes half a second, while Altair is read."""
-    warm: Spec = {"data": {"values": [{}]}, "mark": "point"}
-    engine = threading.Thread(target=lambda: vl_convert.vegalite_to_svg(warm))
-    engine.start()
-    import_module("altair")
-    engine.join()
 
 
 _TAG = re.compile(r"<[a-z][^>]*>")

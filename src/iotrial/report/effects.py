@@ -33,12 +33,15 @@ from iotrial.report.drawing import (
     NARROW,
     SIGNS,
     WIDE,
-    alt,
+    Spec,
     by_group,
+    channel,
+    coloured,
     document,
     faceted,
     margin_layers,
     margin_rows,
+    mark,
     svg,
 )
 from iotrial.report.words import visible
@@ -50,6 +53,10 @@ LIKENESS: dict[Likeness, str] = {
     "differs": "differs",
     "cannot-tell": "cannot tell",
 }
+_CHANGE: Spec = {"title": "change in %", "labelExpr": SIGNS, "tickCount": 6}
+_ACROSS: Spec = {"x": channel("low:Q"), "x2": channel("high")}
+_UPWARDS: Spec = {"y": channel("low:Q"), "y2": channel("high")}
+_DOT: Spec = {"size": 80, "opacity": 1, "filled": True}
 MOST = 8
 """Interactions listed in a short table, the firmest first."""
 
@@ -277,24 +284,21 @@ def _main(part: WorkloadFindings, rows: Sequence[VerdictRow], margin: float, ide
             )  # fmt: skip
     factors = list(dict.fromkeys(str(row["f"]) for row in table))
     width = min(260.0, (WIDE - 90) / len(factors))
-    axis = alt.Axis(title=None, labelAngle=0 if width > 120 else -35, labelLimit=110)  # noqa: PLR2004
-    x = alt.X("l:N", sort=None, axis=axis)
-    y = alt.Y("v:Q").axis(title="change in %", labelExpr=SIGNS, tickCount=6)
-    base = alt.Chart()
+    angle = 0 if width > 120 else -35  # noqa: PLR2004
+    x = channel("l:N", sort=None, axis={"title": None, "labelAngle": angle, "labelLimit": 110})
+    y = channel("v:Q", axis=_CHANGE)
     ink = drawing.SERIES[0].light
-    layers = alt.layer(
-        base.mark_rect(color=drawing.BAND.light, opacity=1).encode(
-            y=alt.datum(-margin * 100), y2=alt.datum(margin * 100)
-        ),
-        base.mark_rule(color=drawing.MUTED.light).encode(y=alt.datum(0)),
-        base.mark_rule(strokeWidth=3, color=ink).encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
-        base.mark_point(size=70, opacity=1, filled=True, color=ink).encode(x=x, y=y),
-    )
-    sorted_header = alt.Header(title=None, labelColor=drawing.INK.light, labelFontSize=12)
-    chart = layers.facet(
-        column=alt.Column("f:N", sort=factors, header=sorted_header), data=alt.NamedData("rows")
-    ).resolve_scale(x="independent")
-    spec = faceted(chart, width, 200, table)
+    band = {"y": {"datum": -margin * 100}, "y2": {"datum": margin * 100}}
+    dot = {"size": 70, "opacity": 1, "filled": True, "color": ink}
+    layers = [
+        mark("rect", "", {"color": drawing.BAND.light, "opacity": 1}, **band),
+        mark("rule", "", {"color": drawing.MUTED.light}, y={"datum": 0}),
+        mark("rule", "", {"strokeWidth": 3, "color": ink}, x=x, **_UPWARDS),
+        mark("point", "", dot, x=x, y=y),
+    ]
+    header = {"title": None, "labelColor": drawing.INK.light, "labelFontSize": 12}
+    facet = {"column": channel("f:N", sort=factors, header=header)}
+    spec = faceted(layers, width, 200, table, facet=facet, resolve={"scale": {"x": "independent"}})
     title = f"Main effects on {part.metric.title}, all on one scale"
     caption = (
         "Each level against its factor's baseline, at 0, averaged over the other factors. Line:"
@@ -352,22 +356,17 @@ def pair_spec(rows: Sequence[SimpleEffect], margin: float) -> dict[str, object]:
         for each in rows
     ]  # fmt: skip
     places = list(dict.fromkeys(str(row["at"]) for row in table))
-    y = alt.Y("at:N", sort=places).axis(title=None)
-    offset = alt.YOffset("g:N", sort=groups)
-    color, shape = by_group(["", *groups], NARROW)
-    color = color.scale(domain=groups, range=[drawing.of_group(n + 1)[0].light for n in
-                                              range(len(groups))])  # fmt: skip
-    shape = shape.scale(domain=groups, range=[drawing.of_group(n + 1)[1] for n in
-                                              range(len(groups))])  # fmt: skip
-    x = alt.X("v:Q").axis(title="change in %", labelExpr=SIGNS, tickCount=6)
-    base = alt.Chart(alt.NamedData("rows"))
-    layers = alt.layer(
+    place = {
+        "y": channel("at:N", sort=places, axis={"title": None}),
+        "yOffset": channel("g:N", sort=groups),
+    }
+    color, shape = by_group(groups, NARROW, first=1)
+    x = channel("v:Q", axis=_CHANGE)
+    layers = [
         *margin_layers(),
-        base.mark_rule(strokeWidth=3)
-        .encode(x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, yOffset=offset, color=color),
-        base.mark_point(size=80, opacity=1, filled=True)
-        .encode(x=x, y=y, yOffset=offset, color=color, shape=shape),
-    )  # fmt: skip
+        mark("rule", "rows", {"strokeWidth": 3}, **_ACROSS, **place, color=color),
+        mark("point", "rows", _DOT, x=x, **place, color=color, shape=shape),
+    ]
     height = max(_ROW, 16 * len(groups)) * len(places) + 70
     return document(layers, NARROW, height, {"rows": table, "margin": margin_rows(margin)})
 
@@ -388,22 +387,15 @@ def _shares(part: WorkloadFindings, ident: str) -> Figure:
         }
         for each in shown
     ]
-    axis = alt.Axis(title=None)
-    y = alt.Y("s:N", sort=None, axis=axis)
-    x = alt.X("v:Q").axis(title="% of the variation", tickCount=6).scale(domainMin=0)
-    color = alt.Color("e:N", legend=None).scale(
-        domain=["factor", "no factor"], range=[drawing.SERIES[0].light, drawing.MUTED.light]
-    )
-    shape = alt.Shape("e:N", legend=None).scale(
-        domain=["factor", "no factor"], range=["circle", "square"]
-    )
-    base = alt.Chart(alt.NamedData("rows"))
-    layers = alt.layer(
-        base.mark_rule(strokeWidth=3).encode(
-            x=alt.X("low:Q"), x2=alt.X2("high:Q"), y=y, color=color
-        ),
-        base.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
-    )
+    y = channel("s:N", sort=None, axis={"title": None})
+    axis = {"title": "% of the variation", "tickCount": 6}
+    x = channel("v:Q", axis=axis, scale={"domainMin": 0})
+    looks = ((drawing.SERIES[0], "circle"), (drawing.MUTED, "square"))
+    color, shape = coloured("e", ("factor", "no factor"), looks, None)
+    layers = [
+        mark("rule", "rows", {"strokeWidth": 3}, **_ACROSS, y=y, color=color),
+        mark("point", "rows", _DOT, x=x, y=y, color=color, shape=shape),
+    ]
     spec = document(layers, NARROW, _ROW * len(table) + 50, {"rows": table})
     title = f"Shares of the variation of {part.metric.title}"
     caption = (
@@ -442,7 +434,7 @@ def _order(each: Tradeoff) -> str:
     return f" Names: {', '.join(factors)}." if len(factors) > 1 else ""
 
 
-def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, object]:
+def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> Spec:
     """A point per treatment with both intervals; those that none beats filled and named."""
     cost = metric_named(each.cost)
     by, unit = axis_scale(max(p.gain.middle for p in each.points), gain_unit)
@@ -450,18 +442,23 @@ def tradeoff_spec(each: Tradeoff, gain_title: str, gain_unit: str) -> dict[str, 
     table = [_point(point, by, per) for point in each.points]
     best = [row for row in table if row["front"]]
     labels = list(labelled(table if len(table) <= MOST_NAMED else best))
-    x = alt.X("x:Q").axis(title=f"{gain_title} ({unit})", tickCount=6).scale(zero=False)
-    y = alt.Y("y:Q").axis(title=f"{cost.title} ({cost_unit})", tickCount=6).scale(zero=False)
-    ink, rest = drawing.SERIES[0].light, drawing.MUTED.light
-    rows, front = alt.Chart(alt.NamedData("rows")), alt.Chart(alt.NamedData("best"))
-    layers = alt.layer(
-        rows.mark_rule(color=rest).encode(x=alt.X("x1:Q"), x2=alt.X2("x2:Q"), y=alt.Y("y:Q")),
-        rows.mark_rule(color=rest).encode(y=alt.Y("y1:Q"), y2=alt.Y2("y2:Q"), x=alt.X("x:Q")),
-        rows.mark_point(size=60, opacity=1, filled=False, color=rest, strokeWidth=1.5)
-        .encode(x=x, y=y),
-        front.mark_point(size=80, opacity=1, filled=True, color=ink).encode(x=x, y=y),
+    x, y = (
+        channel(field, axis={"title": title, "tickCount": 6}, scale={"zero": False})
+        for field, title in (
+            ("x:Q", f"{gain_title} ({unit})"),
+            ("y:Q", f"{cost.title} ({cost_unit})"),
+        )
+    )
+    rest = {"color": drawing.MUTED.light}
+    hollow = {**rest, "size": 60, "opacity": 1, "filled": False, "strokeWidth": 1.5}
+    filled = {**_DOT, "color": drawing.SERIES[0].light}
+    layers = [
+        mark("rule", "rows", rest, x=channel("x1:Q"), x2=channel("x2"), y=channel("y:Q")),
+        mark("rule", "rows", rest, y=channel("y1:Q"), y2=channel("y2"), x=channel("x:Q")),
+        mark("point", "rows", hollow, x=x, y=y),
+        mark("point", "best", filled, x=x, y=y),
         *_labels(x, y),
-    )  # fmt: skip
+    ]
     data = {side: [row for row in labels if row["side"] == side] for side in SIDES}
     return document(layers, NARROW, _HIGH, {"rows": table, "best": best, **data})
 
@@ -520,20 +517,13 @@ def _over(one: _Box, other: _Box) -> bool:
     return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
-def _labels(x: alt.X, y: alt.Y) -> Iterator[alt.Chart]:
+def _labels(x: Spec, y: Spec) -> Iterator[Spec]:
     for side, (dx, dy) in SIDES.items():
-        yield (
-            alt.Chart(alt.NamedData(side))
-            .mark_text(
-                align="left" if dx > 0 else "right",
-                baseline="middle",
-                dx=dx,
-                dy=dy,
-                fontSize=11,
-                color=drawing.INK.light,
-            )
-            .encode(x=x, y=y, text=alt.Text("t:N"))
-        )
+        looks = {
+            "align": "left" if dx > 0 else "right", "baseline": "middle", "dx": dx, "dy": dy,
+            "fontSize": 11, "color": drawing.INK.light,
+        }  # fmt: skip
+        yield mark("text", side, looks, x=x, y=y, text=channel("t:N"))
 
 
 def _point(point: TradeoffPoint, by: float, per: float) -> drawing.Row:

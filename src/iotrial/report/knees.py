@@ -15,7 +15,7 @@ from iotrial.judgement.parts import WorkloadFindings
 from iotrial.model.finding import Knee, KneeLevel
 from iotrial.report import drawing, words
 from iotrial.report.blocks import Figure
-from iotrial.report.drawing import WIDE, alt, document, svg
+from iotrial.report.drawing import WIDE, Spec, channel, coloured, document, mark, svg
 from iotrial.report.words import visible
 from iotrial.units import axis_scale, format_change, format_value
 
@@ -124,7 +124,12 @@ _FEW = 14
 """Levels from which their names are turned, and the chart needs no more room."""
 _MANY = 30
 """Levels from which not each has its name."""
-_KINDS = ("knee", "as good", "not shown", "guardrail")
+_LOOKS = {
+    "knee": (drawing.BETTER, "diamond"),
+    "as good": (drawing.SERIES[0], "circle"),
+    "not shown": (drawing.MUTED, "circle"),
+    "guardrail": (drawing.WORSE, "cross"),
+}
 
 
 def knee_figures(part: WorkloadFindings, margin: float, ident: str) -> tuple[Figure, ...]:
@@ -160,47 +165,40 @@ def _figure(part: WorkloadFindings, each: Knee, margin: float, ident: str) -> Fi
     )
 
 
-def knee_spec(part: WorkloadFindings, each: Knee, margin: float) -> dict[str, Any]:
+def knee_spec(part: WorkloadFindings, each: Knee, margin: float) -> Spec:
     """Levels to the right, the metric upwards; the knee with its name and a line down to it."""
     by, unit = axis_scale(
         max(one.ratio for one in each.levels) * each.value, part.metric.display_unit
     )
     table = [_row(part, each, place, by) for place in range(len(each.levels))]
     labels = [str(row["l"]) for row in table]
-    axis = alt.Axis(
-        title=visible(each.factor), grid=False, labelAngle=0 if len(labels) <= _FEW else -45,
-        labelOverlap="parity" if len(labels) > _MANY else False,
-    )  # fmt: skip
-    x = alt.X("l:N", sort=labels, axis=axis).scale(type="point", padding=0.5)
-    y = alt.Y("v:Q").axis(title=f"{part.metric.title} ({unit})", tickCount=6).scale(zero=False)
-    ink, rest = drawing.SERIES[0].light, drawing.MUTED.light
-    color = alt.Color("k:N", legend=None).scale(
-        domain=list(_KINDS),
-        range=[drawing.BETTER.light, ink, rest, drawing.WORSE.light],
-    )
-    shape = alt.Shape("k:N", legend=None).scale(
-        domain=list(_KINDS), range=["diamond", "circle", "circle", "cross"]
-    )
-    base, band = alt.Chart(alt.NamedData("rows")), alt.Chart(alt.NamedData("margin"))
-    good, not_shown = "datum.good", "!datum.good"
-    layers = alt.layer(
-        band.mark_rect(color=drawing.BAND.light, opacity=1)
-        .encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
-        band.mark_rule(color=rest).encode(y=alt.Y("best:Q")),
-        base.transform_filter("datum.k == 'knee'").mark_rule(strokeDash=[4, 3], color=ink)
-        .encode(x=x),
-        base.mark_line(color=drawing.LINE.light, strokeWidth=1.5)
-        .encode(x=x, y=y, order=alt.Order("n:Q")),
-        base.mark_rule(strokeWidth=3)
-        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
-        base.mark_tick(thickness=2, size=14, orient="horizontal")
-        .encode(x=x, y=alt.Y("test:Q"), color=color),
-        base.transform_filter(good).mark_point(size=110, opacity=1, filled=True)
-        .encode(x=x, y=y, color=color, shape=shape),
-        base.transform_filter(not_shown)
-        .mark_point(size=80, opacity=1, filled=False, strokeWidth=2)
-        .encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    axis = {
+        "title": visible(each.factor), "grid": False,
+        "labelAngle": 0 if len(labels) <= _FEW else -45,
+        "labelOverlap": "parity" if len(labels) > _MANY else False,
+    }  # fmt: skip
+    x = channel("l:N", sort=labels, axis=axis, scale={"type": "point", "padding": 0.5})
+    title = f"{part.metric.title} ({unit})"
+    y = channel("v:Q", axis={"title": title, "tickCount": 6}, scale={"zero": False})
+    color, shape = coloured("k", list(_LOOKS), list(_LOOKS.values()), None)
+    extent = {"y": channel("low:Q"), "y2": channel("high")}
+    band, rest = {"color": drawing.BAND.light, "opacity": 1}, {"color": drawing.MUTED.light}
+    dashed = {"strokeDash": [4, 3], "color": drawing.SERIES[0].light}
+    line = {"color": drawing.LINE.light, "strokeWidth": 1.5}
+    tick = {"thickness": 2, "size": 14, "orient": "horizontal"}
+    good = {"size": 110, "opacity": 1, "filled": True}
+    hollow = {"size": 80, "opacity": 1, "filled": False, "strokeWidth": 2}
+    point = {"x": x, "y": y, "color": color, "shape": shape}
+    layers = [
+        mark("rect", "margin", band, **extent),
+        mark("rule", "margin", rest, y=channel("best:Q")),
+        mark("rule", "rows", dashed, "datum.k == 'knee'", x=x),
+        mark("line", "rows", line, x=x, y=y, order=channel("n:Q")),
+        mark("rule", "rows", {"strokeWidth": 3}, x=x, **extent, color=color),
+        mark("tick", "rows", tick, x=x, y=channel("test:Q"), color=color),
+        mark("point", "rows", good, "datum.good", **point),
+        mark("point", "rows", hollow, "!datum.good", **point),
+    ]
     ends = sorted((each.value / by * (1 + margin), each.value / by / (1 + margin)))
     beside = [{"low": ends[0], "best": each.value / by, "high": ends[1]}]
     return document(layers, WIDE, 280, {"rows": table, "margin": beside})

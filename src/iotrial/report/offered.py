@@ -10,7 +10,7 @@ from typing import Any
 from iotrial.model.workload import RESPONSE, OfferedRates
 from iotrial.report import drawing
 from iotrial.report.blocks import Block, Figure, Heading, Text, plain
-from iotrial.report.drawing import SECONDS, WIDE, alt, by_group, document, log_ticks, svg
+from iotrial.report.drawing import SECONDS, WIDE, by_group, channel, document, log_ticks, mark, svg
 from iotrial.report.series import OfferedSpread
 from iotrial.report.view import WorkloadView
 from iotrial.units import axis_scale, format_seconds, format_value
@@ -85,24 +85,30 @@ def curve_spec(part: WorkloadView, offered: OfferedRates) -> drawing.Spec:
     seconds = [value for s in spreads for value in (s.low, s.high)] + [offered.bound]
     low, high = min(seconds) * 0.8, max(seconds) * 1.25
     rates = [each.rate / by for each in spreads]
-    x = alt.X("x:Q").axis(title=f"offered rate ({unit})", tickCount=8)
-    x = x.scale(type="log", domain=[min(rates) * 0.9, max(rates) * 1.1], nice=False)
-    axis = alt.Axis(
-        title=f"response time, p{offered.percentile:g}", labelExpr=SECONDS,
-        values=log_ticks(low, high),
+    x = channel(
+        "x:Q",
+        axis={"title": f"offered rate ({unit})", "tickCount": 8},
+        scale={"type": "log", "domain": [min(rates) * 0.9, max(rates) * 1.1], "nice": False},
+    )
+    y = channel(
+        "v:Q",
+        axis={
+            "title": f"response time, p{offered.percentile:g}", "labelExpr": SECONDS,
+            "values": log_ticks(low, high),
+        },
+        scale={"type": "log", "domain": [low, high], "nice": False},
     )  # fmt: skip
-    y = alt.Y("v:Q", axis=axis).scale(type="log", domain=[low, high], nice=False)
     groups = [name for name in part.series.groups if any(s.group == name for s in spreads)]
     color, shape = by_group(groups, WIDE)
-    rows = alt.Chart(alt.NamedData("rows"))
-    layers = alt.layer(
-        alt.Chart(alt.NamedData("bound")).mark_rule(color=drawing.WORSE.light, strokeDash=[4, 3])
-        .encode(y=alt.Y("v:Q")),
-        rows.mark_rule(strokeWidth=1.5, opacity=0.7)
-        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
-        rows.mark_line(strokeWidth=1.5).encode(x=x, y=y, color=color),
-        rows.mark_point(filled=True, size=60, opacity=1).encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
+    dashed = {"color": drawing.WORSE.light, "strokeDash": [4, 3]}
+    thin, dot = {"strokeWidth": 1.5, "opacity": 0.7}, {"filled": True, "size": 60, "opacity": 1}
+    ends = {"x": x, "y": channel("low:Q"), "y2": channel("high")}
+    layers = [
+        mark("rule", "bound", dashed, y=channel("v:Q")),
+        mark("rule", "rows", thin, **ends, color=color),
+        mark("line", "rows", {"strokeWidth": 1.5}, x=x, y=y, color=color),
+        mark("point", "rows", dot, x=x, y=y, color=color, shape=shape),
+    ]
     return document(layers, WIDE, 300, {"rows": table, "bound": [{"v": offered.bound}]})
 
 

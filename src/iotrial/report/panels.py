@@ -28,7 +28,7 @@ from iotrial.report.blocks import (
     TextSpan,
     sentence,
 )
-from iotrial.report.drawing import NARROW, alt, by_group, document, svg
+from iotrial.report.drawing import NARROW, Spec, by_group, channel, document, mark, svg
 from iotrial.report.words import visible
 from iotrial.stats import grid as best_cells
 from iotrial.stats.grid import LINES, named, value
@@ -298,23 +298,23 @@ def _drawn(labels: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(labels[round(place * last / (LINES - 1))] for place in range(LINES))
 
 
-def level_axis(factor: str, labels: Mapping[float, str]) -> alt.Axis:
+def level_axis(factor: str, labels: Mapping[float, str]) -> Spec:
     """Of levels that are numbers: a tick for each, with its label."""
     names = json.dumps({f"{place:.12g}": visible(label) for place, label in labels.items()})
-    return alt.Axis(
-        title=visible(factor), values=list(labels), grid=False, labelOverlap="greedy",
-        labelExpr=f"({names})[format(datum.value, '.12~g')]",
-    )  # fmt: skip
+    return {
+        "title": visible(factor), "values": list(labels), "grid": False, "labelOverlap": "greedy",
+        "labelExpr": f"({names})[format(datum.value, '.12~g')]",
+    }  # fmt: skip
 
 
-def level_scale(places: Sequence[float]) -> dict[str, Any]:
+def level_scale(places: Sequence[float]) -> Spec:
     """Logarithmic, where the levels reach over a decade."""
     ratio = max(places) / min(places) if min(places) > 0 else 1.0
     kind = {"type": "log", "nice": False} if ratio >= _DECADE else {"nice": False, "zero": False}
     return {**kind, "padding": 14}
 
 
-def curve_spec(panel: Panel) -> dict[str, Any]:
+def curve_spec(panel: Panel) -> Spec:
     """The factor down to the right, the metric upwards from zero."""
     grid, drawn = panel.grid, list(_drawn(panel.grid.columns))
     if grid.best is not None and grid.best[1] not in drawn:
@@ -330,21 +330,20 @@ def curve_spec(panel: Panel) -> dict[str, Any]:
         if column in drawn
     ]  # fmt: skip
     at = {_at(label): label for label in grid.rows}
-    x = alt.X("x:Q", axis=level_axis(grid.down, at)).scale(**level_scale(list(at)))
+    x = channel("x:Q", axis=level_axis(grid.down, at), scale=level_scale(list(at)))
     unit = f" ({panel.unit})" if panel.unit else ""
-    y = alt.Y("v:Q").axis(title=f"{panel.metric.title}{unit}", tickCount=6).scale(zero=True)
+    axis = {"title": f"{panel.metric.title}{unit}", "tickCount": 6}
+    y = channel("v:Q", axis=axis, scale={"zero": True})
     color, shape = by_group(drawn, NARROW)
-    base = alt.Chart(alt.NamedData("cells"))
-    layers = alt.layer(
-        base.mark_line(strokeWidth=1.8).encode(x=x, y=y, color=color),
-        base.transform_filter("datum.n > 1").mark_rule(strokeWidth=2)
-        .encode(x=x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=color),
-        base.mark_point(filled=True, size=50, opacity=1)
-        .encode(x=x, y=y, color=color, shape=shape),
-        base.transform_filter("datum.best")
-        .mark_point(filled=False, shape="circle", size=240, strokeWidth=2, opacity=1)
-        .encode(x=x, y=y, color=color),
-    )  # fmt: skip
+    ends = {"x": x, "y": channel("low:Q"), "y2": channel("high")}
+    dot = {"filled": True, "size": 50, "opacity": 1}
+    ring = {"filled": False, "shape": "circle", "size": 240, "strokeWidth": 2, "opacity": 1}
+    layers = [
+        mark("line", "cells", {"strokeWidth": 1.8}, x=x, y=y, color=color),
+        mark("rule", "cells", {"strokeWidth": 2}, "datum.n > 1", **ends, color=color),
+        mark("point", "cells", dot, x=x, y=y, color=color, shape=shape),
+        mark("point", "cells", ring, "datum.best", x=x, y=y, color=color),
+    ]
     return document(layers, NARROW, 270, {"cells": table})
 
 

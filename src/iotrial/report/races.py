@@ -21,7 +21,7 @@ from iotrial.judgement.parts import WorkloadFindings
 from iotrial.model.finding import Place, RaceResult, RaceTreatment
 from iotrial.report import drawing, words
 from iotrial.report.blocks import Block, Column, Figure, Heading, Row, Table, Text, TextSpan
-from iotrial.report.drawing import SIGNS, WIDE, alt, faceted, svg
+from iotrial.report.drawing import SIGNS, WIDE, Spec, channel, coloured, faceted, mark, svg
 from iotrial.report.words import visible
 from iotrial.units import format_change
 
@@ -197,19 +197,12 @@ _HEIGHT = 110
 _ROOM = 3.0
 """Beyond so many times the largest estimate, or margin, intervals are cut."""
 _STEPS = (1, 2, 5)
-_COLOURS: dict[Place, drawing.Colour] = {
-    "same": drawing.SAME,
-    "not-better": drawing.SAME,
-    "open": drawing.UNSURE,
-    "worse": drawing.WORSE,
-    "guardrail": drawing.WORSE,
-}
-_SHAPES: dict[Place, str] = {
-    "same": "square",
-    "not-better": "diamond",
-    "open": "circle",
-    "worse": "triangle-down",
-    "guardrail": "cross",
+_LOOKS: dict[Place, tuple[drawing.Colour, str]] = {
+    "same": (drawing.SAME, "square"),
+    "not-better": (drawing.SAME, "diamond"),
+    "open": (drawing.UNSURE, "circle"),
+    "worse": (drawing.WORSE, "triangle-down"),
+    "guardrail": (drawing.WORSE, "cross"),
 }
 
 
@@ -241,7 +234,7 @@ def _drawn(story: RaceResult) -> tuple[RaceTreatment, ...]:
     return tuple(racer for racer in ordered(story) if racer.path)[:PANELS]
 
 
-def race_spec(story: RaceResult, margin: float) -> dict[str, Any]:
+def race_spec(story: RaceResult, margin: float) -> Spec:
     """Small multiples: a panel a treatment, blocks to the right, change in % upwards."""
     told = _drawn(story)
     reach = _reach(told, margin)
@@ -250,53 +243,61 @@ def race_spec(story: RaceResult, margin: float) -> dict[str, Any]:
     columns = math.ceil(len(told) / math.ceil(len(told) / _COLUMNS))
     width = (WIDE - _AXIS - _GAP * (columns - 1)) / columns
     ticks = _ticks(reach, margin)
-    axis = alt.Axis(title=None, labelExpr=SIGNS, values=ticks, labelOverlap=False)
-    scale = alt.Scale(type="symlog", constant=margin * 100, domain=list(reach), nice=False)
-    y, low = (alt.Y(field, axis=axis, scale=scale) for field in ("v:Q", "low:Q"))
-    x = alt.X("b:Q").axis(
-        title=None, format="d", grid=False, labelOverlap=False,
-        values=_blocks(first, story, width),
+    upwards: Spec = {
+        "axis": {"title": None, "labelExpr": SIGNS, "values": ticks, "labelOverlap": False},
+        "scale": {
+            "type": "symlog", "constant": margin * 100, "domain": list(reach), "nice": False,
+        },
+    }  # fmt: skip
+    y, ends = channel("v:Q", **upwards), {"y": channel("low:Q", **upwards), "y2": channel("high")}
+    x = channel(
+        "b:Q",
+        axis={
+            "title": None, "format": "d", "grid": False, "labelOverlap": False,
+            "values": _blocks(first, story, width),
+        },
+        scale={
+            "type": "log" if _long(story) else "linear",
+            "domain": [first * 0.9, story.blocks * 1.1] if _long(story)
+            else [first - 0.5, story.blocks + 0.5],
+            "nice": False,
+        },
     )  # fmt: skip
-    x = x.scale(
-        type="log" if _long(story) else "linear",
-        domain=[first * 0.9, story.blocks * 1.1] if _long(story)
-        else [first - 0.5, story.blocks + 0.5],
-        nice=False,
-    )  # fmt: skip
-    color = alt.Color("k:N", legend=None).scale(
-        domain=list(_COLOURS), range=[colour.light for colour in _COLOURS.values()]
-    )
-    shape = alt.Shape("k:N", legend=None).scale(domain=list(_SHAPES), range=list(_SHAPES.values()))
-    base = alt.Chart()
-    looks = base.transform_filter("datum.what == 'look'")
-    ends = base.transform_filter("datum.what == 'end'")
-    layers = alt.layer(
-        base.transform_filter("datum.what == 'margin'")
-        .mark_rect(color=drawing.BAND.light, opacity=1).encode(y=low, y2=alt.Y2("high:Q")),
-        base.mark_rule(color=drawing.MUTED.light).encode(y=alt.Y(datum=0, axis=axis, scale=scale)),
-        looks.mark_area(opacity=0.22)
-        .encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color, detail=alt.Detail("s:N")),
-        looks.mark_line(strokeWidth=2).encode(x=x, y=y, color=color, detail=alt.Detail("s:N")),
-        ends.mark_rule(strokeWidth=2.5).encode(x=x, y=low, y2=alt.Y2("high:Q"), color=color),
-        ends.mark_point(size=80, opacity=1, filled=True).encode(x=x, y=y, color=color, shape=shape),
-    )  # fmt: skip
-    header = alt.Header(
-        title=None, labelColor=drawing.INK.light, labelFontSize=12, labelAnchor="start",
-        labelExpr="slice(split(datum.value,'\\n'),1)", labelLineHeight=15, labelPadding=3,
-    )  # fmt: skip
+    color, shape = coloured("k", list(_LOOKS), list(_LOOKS.values()), None)
+    band = {"color": drawing.BAND.light, "opacity": 1}
+    dot = {"size": 80, "opacity": 1, "filled": True}
+    look, end = "datum.what == 'look'", "datum.what == 'end'"
+    by = {"x": x, "color": color}
+    stretch = channel("s:N")
+    layers = [
+        mark("rect", "", band, "datum.what == 'margin'", **ends),
+        mark("rule", "", {"color": drawing.MUTED.light}, y={"datum": 0, **upwards}),
+        mark("area", "", {"opacity": 0.22}, look, **by, **ends, detail=stretch),
+        mark("line", "", {"strokeWidth": 2}, look, **by, y=y, detail=stretch),
+        mark("rule", "", {"strokeWidth": 2.5}, end, **by, **ends),
+        mark("point", "", dot, end, **by, y=y, shape=shape),
+    ]
+    header = {
+        "title": None, "labelColor": drawing.INK.light, "labelFontSize": 12,
+        "labelAnchor": "start", "labelExpr": "slice(split(datum.value,'\\n'),1)",
+        "labelLineHeight": 15, "labelPadding": 3,
+    }  # fmt: skip
     names = [f"{place}\n{name}" for place, name in enumerate(panels)]
     table = list(
         itertools.chain.from_iterable(
             _rows(racer, name, reach, margin) for racer, name in zip(told, names, strict=True)
         )
     )
-    chart = layers.facet(
-        facet=alt.Facet("p:N", sort=names, header=header),
+    return faceted(
+        layers,
+        width,
+        _HEIGHT,
+        table,
+        facet=channel("p:N", sort=names, header=header),
+        resolve={"axis": {"x": "independent"}},
         columns=columns,
-        data=alt.NamedData("rows"),
         spacing=_GAP,
-    ).resolve_axis(x="independent")
-    return faceted(chart, width, _HEIGHT, table)
+    )
 
 
 _CLOCK = ", and so are the blocks"
