@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from iotrial.cli.main import status
+from iotrial.cli.output import Output
+from iotrial.cli.run import conclude
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import RunOutcome, execute_study
 from iotrial.hosts.fake import FakeHost
 from iotrial.plan.load import load_study
+from iotrial.store import open_results
 from losable import Failing
 
 DATA = Path(__file__).parents[1] / "data"
@@ -110,6 +113,15 @@ def test_where_a_whole_block_failed_the_run_ends_and_says_why(tmp_path: Path) ->
     outcome = executed(host, tmp_path / "r")
     assert outcome.counts == {"valid": 4, "invalid": 0, "failed": 2}
     assert outcome.stopped == ""
+
+
+def test_a_quiet_run_says_too_why_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome = executed(Failing(), tmp_path / "r")
+    code = conclude(Output(quiet=True), open_results(tmp_path / "r"), outcome)
+    assert code == 5
+    assert f"stopped: {outcome.stopped}" in " ".join(capsys.readouterr().err.split())
 
 
 def test_where_one_trial_was_measured_the_others_may_fail(tmp_path: Path) -> None:

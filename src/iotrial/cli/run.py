@@ -256,7 +256,7 @@ def came_to(output: Output, results: Results, outcome: RunOutcome | None) -> dic
     counts = count(results.records)
     stopped = outcome.stopped if outcome else ""
     if stopped:
-        output.note(f"stopped: {stopped}")
+        output.notice(f"stopped: {stopped}")
     if counts["invalid"] or counts["failed"]:
         output.note(f"{counts['invalid']} trials were INVALID, {counts['failed']} failed")
     return {
