@@ -29,9 +29,9 @@ from iotrial.model.study import Study
 from iotrial.model.target import Topology
 from iotrial.model.tunable import Setting
 from iotrial.plan.available import with_available
-from iotrial.plan.knobs import reference
 from iotrial.plan.load import parse_study
 from iotrial.tunables import queue
+from pages.knobs import reference
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-knob.md").read_text("utf-8")
 BLOCKS = {

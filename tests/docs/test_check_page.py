@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from iotrial_suites.suites import suites
-from iotrial_suites.suites.known import reference
+from pages.check import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "check.md"
 REMAKE = "IOTRIAL_GOLDEN=write .venv/bin/python -m pytest tests/docs/test_check_page.py"

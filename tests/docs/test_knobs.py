@@ -14,8 +14,9 @@ import pytest
 
 from iotrial.model.target import Scope
 from iotrial.model.tunable import Tunable
-from iotrial.plan.knobs import BELONGS, about, reference
+from iotrial.plan.knobs import BELONGS, about
 from iotrial.tunables import all_tunables, families
+from pages.knobs import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "knobs.md"
 TEXT = reference()

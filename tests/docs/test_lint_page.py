@@ -9,9 +9,9 @@ import os
 import re
 from pathlib import Path
 
-from iotrial_lint.reference import reference
 from iotrial_lint.rule import KINDS
 from iotrial_lint.rules import rules
+from pages.lint import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "lint.md"
 REMAKE = "IOTRIAL_GOLDEN=write .venv/bin/python -m pytest tests/docs/test_lint_page.py"

@@ -13,7 +13,7 @@ from pathlib import Path
 from iotrial.errors import IotrialError
 from iotrial.formats import formats
 from iotrial.model.measurement import split
-from metrics_page import reference
+from pages.metrics import reference
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "metrics.md"

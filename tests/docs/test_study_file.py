@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from iotrial.plan.load import parse_study
-from iotrial.plan.validate import TABLES, reference
+from iotrial.plan.validate import TABLES
+from pages.study_file import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "study-file.md"
 TEXT = reference()

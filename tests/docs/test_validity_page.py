@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 from iotrial.validity import checks
-from iotrial.validity.reference import reference
+from pages.validity import reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validity.md"
 REMAKE = "IOTRIAL_GOLDEN=write .venv/bin/python -m pytest tests/docs/test_validity_page.py"

@@ -32,7 +32,7 @@ results](importing.md) have.
 - The tool `command` gives whatever metrics its workload \
 [defines](study-file.md#a-command-of-your-own).
 
-<!-- Made from tests/metrics_page.py and the tools: change them, then
+<!-- Made from tests/pages/metrics.py and the tools: change them, then
      IOTRIAL_GOLDEN=write .venv/bin/python -m pytest tests/docs/test_metrics_page.py -->
 
 ## Operations
