@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -19,9 +20,13 @@ from iotrial.extras import PACKAGES
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("vl_convert", "openpyxl", "pyarrow", "numba", "llvmlite")
+TOOLS = ("altair", "narwhals", "jsonschema", "hypothesis", "pytest")
+"""What tests and the makers of pages need, and nothing else."""
 
 
-def plain(*arguments: str, folder: Path, code: int = 0) -> subprocess.CompletedProcess[str]:
+def plain(
+    *arguments: str, folder: Path, code: int = 0, lacking: tuple[str, ...] = EXTRAS
+) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(
         [sys.executable, "-m", "iotrial.cli.main", *arguments],
         cwd=folder,
@@ -29,7 +34,7 @@ def plain(*arguments: str, folder: Path, code: int = 0) -> subprocess.CompletedP
         text=True,
         check=False,
         timeout=120,
-        env={**os.environ, **without(*EXTRAS), "IOTRIAL_STATE": str(folder / "state")},
+        env={**os.environ, **without(*lacking, *TOOLS), "IOTRIAL_STATE": str(folder / "state")},
     )
     assert done.returncode == code, done.stdout + done.stderr
     return done
@@ -83,6 +88,15 @@ def test_figures_need_the_charts_and_say_so(folder: Path) -> None:
     said = plain("report", "done", "--as", "png", folder=folder, code=2).stderr
     assert "report --as png needs vl-convert-python" in said
     assert "iotrial[charts]" in said
+
+
+def test_charts_need_that_one_package(folder: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(folder / "done", tmp_path / "done").parent
+    others = tuple(name for name in EXTRAS if name != "vl_convert")
+    plain("report", "done", folder=folder, lacking=others)
+    page = (folder / "done" / "report.html").read_text(encoding="utf-8")
+    assert page.count('class="chart"') > 3
+    assert '<pre class="forest"' not in page
 
 
 @pytest.mark.parametrize(("kind", "package"), [("xlsx", "openpyxl"), ("parquet", "pyarrow")])
