@@ -3,6 +3,7 @@ that no daemon starts and no file of the system changes."""
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import subprocess
 from functools import cache
@@ -17,8 +18,16 @@ _FOLDER = Path(__file__).resolve().parent.parent / ".venv" / "packages"
 def unpacked(package: str) -> Path:
     """The folder that ``package`` is unpacked in.  Skips the test where it cannot be had."""
     folder = _FOLDER / package
-    if (folder / "complete").exists():
-        return folder
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    # Several workers may ask for the same package: one unpacks it, the others wait.
+    with (_FOLDER / f"{package}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            _unpack(package, folder)
+    return folder
+
+
+def _unpack(package: str, folder: Path) -> None:
     if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
         pytest.skip(f"{package}: no apt-get here to get it with")
     shutil.rmtree(folder, ignore_errors=True)
@@ -35,4 +44,3 @@ def unpacked(package: str) -> Path:
     for archive in folder.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", archive, folder], check=True, timeout=60)
     (folder / "complete").touch()
-    return folder
