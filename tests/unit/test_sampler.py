@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from iotrial.execute.load.sampler import (
     Sampler,
     cores,
@@ -15,9 +17,10 @@ from iotrial.execute.load.sampler import (
     pressures,
     tasks,
 )
-from iotrial.execute.load.start import changed_back
+from iotrial.execute.trial import changed_back
 from iotrial.hosts.fake import FakeHost
 from iotrial.model.step import Probe
+from iotrial.model.tunable import Setting
 
 INTERRUPTS = """\
            CPU0       CPU1
@@ -141,10 +144,33 @@ def test_values_of_settings_that_are_held_are_noted_in_turn(tmp_path: Path) -> N
         sampler.sample(4.0)
     setting = ("fake0", "queue.read_ahead_kb")
     assert sampler.values == {setting: [(0.0, former), (2.0, "4096"), (4.0, former)]}
-    (doubt,) = changed_back(sampler.values)
+    before = (Setting("fake0", "queue.read_ahead_kb", former),)
+    (doubt,) = changed_back(before, sampler.values, before)
     assert doubt.invalid
     assert (
         f"was {former}, then 4096 from about 2 s on, then {former} from about 4 s on" in doubt.what
     )
-    assert changed_back({setting: [(0.0, "1"), (2.0, "2")]}) == [], "that is seen at the end"
-    assert changed_back({setting: [(0.0, "1")]}) == []
+    after = (Setting("fake0", "queue.read_ahead_kb", "2"),)
+    assert changed_back(before, {setting: [(0.0, former), (2.0, "2")]}, after) == [], "see drift"
+    assert changed_back(before, {setting: [(0.0, former)]}, before) == []
+
+
+@pytest.mark.parametrize(
+    ("sampled", "told"),
+    [
+        ([(0.0, "256"), (7.0, "128")], "was 128, then 256 from about 0 s on, then 128 from about"),
+        ([(0.0, "128"), (9.0, "256")], "was 128, then 256 from about 9 s on"),
+        ([(0.0, "256")], "was 128, then 256 from about 0 s on"),
+    ],
+)
+def test_a_setting_changed_before_the_first_sample_or_back_after_the_last_is_told(
+    sampled: list[tuple[float, str]], told: str
+) -> None:
+    """The settings are verified some time before the first sample, and again after the last."""
+    setting = Setting("sdb", "queue.read_ahead_kb", "128")
+    other = Setting("sdb", "queue.nr_requests", "64")
+    seen = {("sdb", "queue.read_ahead_kb"): sampled, ("sdb", "queue.nr_requests"): [(0.0, "64")]}
+    (doubt,) = changed_back((setting, other), seen, (setting, other))
+    assert doubt.invalid
+    assert doubt.what.count("then") == told.count("then")
+    assert told in doubt.what

@@ -48,7 +48,7 @@ from iotrial.tools.results import merged, of_neighbour
 T = TypeVar("T")
 Came = Sequence[tuple[TrialPart, TrialState, str, ParsedOutput]]
 
-__all__ = ["drift", "execute_trial"]
+__all__ = ["changed_back", "drift", "execute_trial"]
 
 _BACK = "The trial is repeated at the end if the host is reachable then."
 
@@ -242,9 +242,12 @@ def _measured(
     every(lambda part: part.look())
     shared = start.load(hosts, parts, limits, folder)
     every(lambda part: part.look())
-    after = (*hosts.named(hosts.observed()), *limits.hands.observed())
+    at_last = hosts.observed()
+    after = (*hosts.named(at_last), *limits.hands.observed())
     writers = (at_first, _writers(hosts))
     every(lambda part: part.gather(limits.interruption))
+    for name, own_parts in mine.items():
+        own_parts[0].doubts += changed_back(held[name], own_parts[0].sampled, at_last[name])
     came = [(part, *part.read()) for part in parts]
     error = _first(_failures(came, shared))
     state: TrialState = "failed" if error else "valid"
@@ -358,6 +361,33 @@ def drift(
             invalid=True,
         ),
     )
+
+
+def changed_back(
+    before: tuple[Setting, ...],
+    sampled: Mapping[tuple[str, str], Sequence[tuple[float, str]]],
+    after: tuple[Setting, ...],
+) -> list[Doubt]:
+    """A doubt about settings that had another value for a part of the load, and are alike
+    ``before`` and ``after`` it (:func:`drift` tells the others).  ``sampled`` are
+    :attr:`iotrial.execute.load.sampler.Sampler.values`; the first of them may be the other one
+    already."""
+    told = []
+    known = {(each.device, each.tunable): each.value for each in before}
+    for each in after:
+        value = known.get((each.device, each.tunable))
+        seen = sampled.get((each.device, each.tunable), ())
+        if value == each.value and any(other != value for _, other in seen):
+            seen = seen[1:] if seen[0][1] == value else seen
+            times = ", then ".join(f"{other} from about {t:.0f} s on" for t, other in seen[:4])
+            told.append(f"{each.tunable} on {each.device or 'the host'} was {value}, then {times}")
+    if not told:
+        return []
+    what = "a setting changed during the measurement, and back: " + "; ".join(told)
+    advice = (
+        "Find the process that sets it (tuned, a udev rule, another administrator) and stop it."
+    )
+    return [Doubt("drift", what, advice, invalid=True)]
 
 
 def _triples(settings: tuple[Setting, ...]) -> tuple[tuple[str, str, str], ...]:

@@ -136,7 +136,8 @@ class TrialPart:
     there are none).  ``folder`` is where everything of it is kept, ``load`` what is written down
     there; ``listen`` where its server is reached, if that is on the network.  ``beside`` is the
     name of a workload that only runs beside the one that is judged ('': it is that one), and
-    ``shared`` that there is such a one."""
+    ``shared`` that there is such a one.  ``sampled`` of a host's first part are
+    :attr:`iotrial.execute.load.sampler.Sampler.values`."""
 
     session: HostSession
     trial: Trial
@@ -148,6 +149,7 @@ class TrialPart:
     doubts: list[Doubt] = field(default_factory=list)
     scene: CheckContext | None = None
     seen: list[Snapshot] = field(default_factory=list)
+    sampled: Mapping[tuple[str, str], Sequence[tuple[float, str]]] = field(default_factory=dict)
     listen: ListenAddress | None = None
     beside: str = ""
     shared: bool = False

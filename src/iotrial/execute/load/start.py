@@ -193,7 +193,7 @@ def _on(
             raise
         shared.ended(session.name, ended.exit)
         sampler.sample(ended.seconds)
-    first.doubts += changed_back(sampler.values)
+    first.sampled = sampler.values
     for part in parts:
         part.ended = _own(part, ended) if first.name else ended
         (part.folder / "exitcode").write_text(f"{part.ended.exit}\n", encoding="utf-8")
@@ -203,25 +203,6 @@ def _grouped(part: TrialPart) -> tuple[str, ...]:
     """The command of a part; a load beside leaves the group of the others for its own."""
     group = part.session.group if part.beside else ""
     return tuning.join(part.command(), aside(group) if group else "")
-
-
-def changed_back(
-    values: Mapping[tuple[str, str], Sequence[tuple[float, str]]],
-) -> list[Doubt]:
-    """A doubt about settings that somebody changed during a load and that are now what they were:
-    before and after it they are alike.  ``values`` are :attr:`Sampler.values`."""
-    told = []
-    for (device, name), seen in values.items():
-        if len(seen) > 1 and seen[0][1] == seen[-1][1]:
-            times = ", then ".join(f"{value} from about {t:.0f} s on" for t, value in seen[1:5])
-            told.append(f"{name} on {device or 'the host'} was {seen[0][1]}, then {times}")
-    if not told:
-        return []
-    what = "a setting changed during the measurement, and back: " + "; ".join(told)
-    advice = (
-        "Find the process that sets it (tuned, a udev rule, another administrator) and stop it."
-    )
-    return [Doubt("drift", what, advice, invalid=True)]
 
 
 def _sealed(parts: list[TrialPart], argv: tuple[str, ...]) -> tuple[str, ...]:
