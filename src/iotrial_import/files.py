@@ -25,10 +25,9 @@ from pathlib import Path
 from iotrial import plugins
 from iotrial.errors import FormatError, UsageError
 from iotrial.files import parse_line, read_bytes
-from iotrial.formats import formats
+from iotrial.formats import formats, plain
 from iotrial.formats.fio import jobfile as fio_jobfile
 from iotrial.formats.fio.log import log_name
-from iotrial.formats.text import plain
 from iotrial.model.recording import Buffer, RecordingFormat
 from iotrial.model.trial import Doubt
 from iotrial_import.copies import FileDigest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.text import Text
 
-from iotrial.cli.complete import of_devices, of_suites
+from iotrial.cli.completion import of_devices, of_suites
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
 from iotrial.report.layout import TextTable

@@ -17,7 +17,8 @@ import pytest
 
 from iotrial.cli.main import status
 from iotrial.hosts.local import LocalHost
-from iotrial.look.topology import devices_here, topology, words
+from iotrial.look.topology import devices_here, topology
+from iotrial.look.topology_words import words
 from iotrial.model.step import Step, StepResult
 from iotrial.model.target import PreparedTarget, Target
 

@@ -10,7 +10,7 @@ import click
 import pytest
 from click.shell_completion import ShellComplete
 
-from iotrial.cli import complete
+from iotrial.cli import completion
 from iotrial.cli.main import GROUPS, SUMMARIES, VERBS, cli, describe, status
 
 
@@ -91,6 +91,6 @@ def test_targets_are_completed_by_ids_that_cannot_move(
     (tmp_path / "sdz").touch()
     for name in ("ata-DISK_1", "ata-DISK_1-part1", "wwn-0x5"):
         (tmp_path / name).symlink_to("sdz")
-    monkeypatch.setattr(complete, "BY_ID", tmp_path)
+    monkeypatch.setattr(completion, "BY_ID", tmp_path)
     assert completed("saturate", f"{tmp_path}/ata") == [f"{tmp_path}/ata-DISK_1"]
     assert completed("check", "--devices", f"{tmp_path}/w") == [f"{tmp_path}/wwn-0x5"]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from iotrial.look.topology import topology, warnings
+from iotrial.look.topology import topology
+from iotrial.look.topology_words import warnings
 from iotrial.plan.placement import nics, spread, ways
 from topologies import Storage, aim, fibre_channel, iscsi, machine, nvme
 

@@ -11,9 +11,9 @@ from typing import Any, cast
 import pytest
 
 from iotrial.cli.main import status
-from iotrial.look.topology import devices_here, topologies, warnings, words
+from iotrial.look.topology import actions, devices_here, function_of, ranges, topologies
 from iotrial.look.topology import topology as sight
-from iotrial.look.topology.tree import actions, function_of, ranges
+from iotrial.look.topology_words import warnings, words
 from iotrial.model.host import CompletedCommand, Host
 from iotrial.model.step import Probe, Step, StepResult
 from iotrial.model.target import PreparedTarget, Topology, TopologyNode

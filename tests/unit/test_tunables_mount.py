@@ -9,8 +9,7 @@ import pytest
 
 from iotrial.errors import UsageError
 from iotrial.tunables import group, tunable
-from iotrial.tunables.mount import TUNABLES, row
-from iotrial.tunables.mount.script import AGAIN, LOOK, SET, unescaped
+from iotrial.tunables.mount import AGAIN, LOOK, SET, TUNABLES, row, unescaped
 from iotrial.tunables.nfs import BDI
 
 NFS4 = (

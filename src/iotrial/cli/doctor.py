@@ -12,7 +12,8 @@ from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.settings.journal import sessions
 from iotrial.hosts.places import holder, journal_folder
 from iotrial.look.doctor import HostCheck, examine, overall
-from iotrial.look.topology import devices_here, warnings, words
+from iotrial.look.topology import devices_here
+from iotrial.look.topology_words import warnings, words
 from iotrial.model.target import Topology
 from iotrial.report.layout import TextTable
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from iotrial.cli.complete import of_templates
+from iotrial.cli.completion import of_templates
 from iotrial.cli.output import Output, common
 from iotrial.errors import UsageError
 from iotrial.report.layout import TextTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 from rich.text import Text
 
-from iotrial.cli.complete import of_knobs
+from iotrial.cli.completion import of_knobs
 from iotrial.cli.machine import machine
 from iotrial.cli.output import Output, common, pretend
 from iotrial.model.tunable import Tunable

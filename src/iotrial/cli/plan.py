@@ -26,7 +26,7 @@ from iotrial.errors import FormatError, IotrialError, StudyError, printable
 from iotrial.files import read_bytes
 from iotrial.hosts.at_once import Pool
 from iotrial.look.outline import Outline, outline, outline_of_many
-from iotrial.look.topology import warnings, words
+from iotrial.look.topology_words import warnings, words
 from iotrial.model.finding import StageProgress
 from iotrial.model.hostlist import folded
 from iotrial.model.results import Results

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from iotrial.called import called
-from iotrial.cli.complete import of_targets
+from iotrial.cli.completion import of_targets
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.run import conclude, execute, folder_of

@@ -28,7 +28,7 @@ from iotrial.look.facts import gather, numbers
 from iotrial.look.kernels import likeness
 from iotrial.look.machine import same_kernel
 from iotrial.look.offer import offer, wants
-from iotrial.look.topology import warnings
+from iotrial.look.topology_words import warnings
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Doubt, Trial, treatment_text
 from iotrial.plan.aa import at_baseline, detour, with_levels

@@ -50,7 +50,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise, zip_longest
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput

@@ -36,7 +36,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput

@@ -36,7 +36,7 @@ from itertools import accumulate
 from typing import Any
 
 from iotrial.errors import FormatError
-from iotrial.formats import elbencho_phase
+from iotrial.formats import elbencho_phase, text_of, the_one
 from iotrial.formats.elbencho_phase import (
     AGAIN,
     BOTH,
@@ -57,7 +57,6 @@ from iotrial.formats.elbencho_phase import (
     version_of,
     whole,
 )
-from iotrial.formats.text import text_of, the_one
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Treatment

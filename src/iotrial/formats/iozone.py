@@ -35,6 +35,7 @@ from dataclasses import dataclass, field, replace
 from iotrial.errors import FormatError
 from iotrial.formats import iozone_tables as iozone_table
 from iotrial.formats import iozone_tables as iozone_throughput
+from iotrial.formats import text_of
 from iotrial.formats.iozone_tables import (
     KB,
     IozoneBlock,
@@ -46,7 +47,6 @@ from iotrial.formats.iozone_tables import (
     treatment_of,
     unit_of,
 )
-from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, of_metric, of_section
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput

@@ -23,8 +23,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from iotrial.errors import FormatError
+from iotrial.formats import text_of, the_one
 from iotrial.formats.iperf3_json import Iperf3Flow, documents, doubts_of, measured
-from iotrial.formats.text import text_of, the_one
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput
 from iotrial.model.trial import Doubt

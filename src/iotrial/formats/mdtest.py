@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of, the_one
+from iotrial.formats import text_of, the_one
 from iotrial.model.measurement import of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput

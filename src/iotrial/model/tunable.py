@@ -82,6 +82,12 @@ _NAMES: dict[Scope, re.Pattern[str]] = {
 that a program takes it for an option."""
 
 
+def literal(text: str) -> str:
+    """A text as a word of a tunable's commands, which are formats (``{device}``): its own braces
+    stay braces."""
+    return text.replace("{", "{{").replace("}", "}}")
+
+
 def _anything(_raw: bytes) -> Domain:
     return Domain()
 

@@ -23,8 +23,8 @@ from posixpath import normpath
 from typing import Any
 
 from iotrial.errors import FormatError, UsageError
+from iotrial.formats import text_of
 from iotrial.formats.cells import parse_number
-from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement, metric
 from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget
 from iotrial.model.workload import CustomMetric, Workload

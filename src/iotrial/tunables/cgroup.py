@@ -42,7 +42,7 @@ import re
 from collections.abc import Callable
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "cgroup"
 TITLE = "control group of the load: limits, or a slow disk imitated"
@@ -187,7 +187,6 @@ def _set_model(device: str, value: str) -> tuple[Change, ...]:
 def _cost(
     what: str, path: str, summary: str, domain: Callable[[bytes], Domain], start: str
 ) -> Tunable:
-    script = _COST.replace("{", "{{").replace("}", "}}")
     return Tunable(
         f"cgroup.v2.cost.{what}",
         "",
@@ -203,7 +202,7 @@ def _cost(
         source=_DOC2.replace("not measured (no io controller of v2)", "block/blk-iocost.c"),
         scope="cgroup",
         domain=domain,
-        read=("sh", "-c", script, "iotrial-cost", path, "{device}", start),
+        read=("sh", "-c", literal(_COST), "iotrial-cost", path, "{device}", start),
         how=_set_qos if what == "qos" else _set_model,
     )
 

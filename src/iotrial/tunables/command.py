@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 from iotrial.tunables.file import UNMARKED
 
 FAMILY = "command"
@@ -48,9 +48,9 @@ def rows(
         durable=True,
         rank=60,
         scope="host",
-        read=tuple(word.replace("{", "{{").replace("}", "}}") for word in read),
+        read=tuple(literal(word) for word in read),
         pick="field" if field else "text",
-        key=field.replace("{", "{{").replace("}", "}}"),
+        key=literal(field),
         domain=(lambda _printed: Domain()) if field else _one_value,
         how=put,
         source="the study",

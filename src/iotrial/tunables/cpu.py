@@ -23,7 +23,7 @@ import errno
 import re
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "cpu"
 TITLE = "CPUs: governor, frequency, turbo, idle states, siblings"
@@ -96,8 +96,7 @@ echo "{HOLDER}: Connection timed out" >&2; exit 1
 
 def _script(text: str, name: str, *arguments: str) -> tuple[str, ...]:
     """The command of a fixed script, to be read as it stands by ``Tunable.probe``."""
-    escaped = text.replace("{", "{{").replace("}", "}}")
-    return ("sh", "-c", escaped, name, *arguments)
+    return ("sh", "-c", literal(text), name, *arguments)
 
 
 def hold_latency(_device: str, value: str) -> tuple[Change, ...]:

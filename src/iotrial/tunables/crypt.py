@@ -27,7 +27,7 @@ from __future__ import annotations
 import errno
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "crypt"
 TITLE = "dm-crypt: work queues, and on which CPU"
@@ -104,7 +104,6 @@ def _flag(name: str, summary: str, risk: str, moot: str) -> Tunable:
     def put(device: str, value: str) -> tuple[Change, ...]:
         return (Change("run", argv=("sh", "-c", _SET, "iotrial-crypt", device, name, value)),)
 
-    script = _SHOW.replace("{", "{{").replace("}", "}}")
     return Tunable(
         f"crypt.{name}",
         "",
@@ -116,7 +115,7 @@ def _flag(name: str, summary: str, risk: str, moot: str) -> Tunable:
         source=_RST,
         scope="crypt",
         domain=lambda _raw: Domain(choices=("0", "1")),
-        read=("sh", "-c", script, "iotrial-crypt-seen", "{device}", name),
+        read=("sh", "-c", literal(_SHOW), "iotrial-crypt-seen", "{device}", name),
         how=put,
         means=((errno.ENOKEY, _NO_KEY),),
     )

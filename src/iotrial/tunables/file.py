@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iotrial.model.step import ABSENT, Change
-from iotrial.model.tunable import Tunable
+from iotrial.model.tunable import Tunable, literal
 
 FAMILY = "file"
 TITLE = "configuration files that a study names: written, reloaded, read back"
@@ -86,9 +86,9 @@ def rows(  # noqa: PLR0913 (the keys of a table)
         rank=60,
         moves=(written.name,),
         scope="host",
-        read=tuple(word.replace("{", "{{").replace("}", "}}") for word in read),
+        read=tuple(literal(word) for word in read),
         pick="field" if field else "text",
-        key=field.replace("{", "{{").replace("}", "}}"),
+        key=literal(field),
         how=put,
         back=again,
         source="the study",

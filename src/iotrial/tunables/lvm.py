@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "lvm"
 TITLE = "logical volumes: read-ahead, recovery rate, cache"
@@ -97,8 +97,7 @@ def _rate(name: str, column: str, summary: str, change: str, risk: str) -> Tunab
         moot=_NO_RAID,
         source=f"lvchange(8), lvs(8); {_SEEN}",
     )
-    script = RATE.replace("{", "{{").replace("}", "}}")
-    return replace(row, read=("sh", "-c", script, "iotrial-rate", "{device}", column))
+    return replace(row, read=("sh", "-c", literal(RATE), "iotrial-rate", "{device}", column))
 
 
 TUNABLES: tuple[Tunable, ...] = (

@@ -30,7 +30,7 @@ from collections.abc import Callable
 
 from iotrial.errors import UsageError
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "multipath"
 TITLE = "dm-multipath: path selection, queueing without a path, checks, fail-back"
@@ -87,11 +87,6 @@ _ONE_PATH = "The map has one path."
 _NO_ERRORS = "No path fails during the trial."
 
 DomainOf = Callable[[bytes], Domain]
-
-
-def _escaped(script: str) -> str:
-    """A row's words are formats (``{device}``): here braces are braces."""
-    return script.replace("{", "{{").replace("}", "}}")
 
 
 def file(key: str) -> str:
@@ -167,7 +162,7 @@ def _key(  # noqa: PLR0913 (a row of a table)
         moves=("multipath.queue_if_no_path", *moves),
         scope="host",
         domain=domain,
-        read=("sh", "-c", _escaped(_LOOK), "iotrial-multipath", file(key), section, key),
+        read=("sh", "-c", literal(_LOOK), "iotrial-multipath", file(key), section, key),
         how=_acts(section, key),
     )
 
@@ -213,7 +208,7 @@ TUNABLES: tuple[Tunable, ...] = (
             " multipath_status(): the table shows the state now; held and restored on 6.1 with"
             " multipath-tools 0.9.4"
         ),
-        read=("sh", "-c", _escaped(_QUEUEING), "iotrial-queueing", "{device}"),
+        read=("sh", "-c", literal(_QUEUEING), "iotrial-queueing", "{device}"),
         how=_queueing,
     ),
     _key(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from iotrial.model.step import Change
-from iotrial.model.tunable import Domain, Tunable
+from iotrial.model.tunable import Domain, Tunable, literal
 
 FAMILY = "nfs"
 TITLE = "NFS: read-ahead of a mount, requests in flight, threads of the server"
@@ -66,7 +66,7 @@ TUNABLES: tuple[Tunable, ...] = (
         rank=95,
         scope="mount",
         domain=lambda _raw: Domain(low=0, high=2**31 - 1),
-        read=("sh", "-c", BDI.replace("{", "{{").replace("}", "}}"), "iotrial-bdi", "{device}"),
+        read=("sh", "-c", literal(BDI), "iotrial-bdi", "{device}"),
         how=_read_ahead,
     ),
     _host(

@@ -45,6 +45,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
+from iotrial.formats import text_of
 from iotrial.formats.fio.bins import PERCENTILES
 from iotrial.formats.fio.json_output import (
     INTERVAL,
@@ -64,7 +65,6 @@ from iotrial.formats.fio.report import (
     measurements,
     weights,
 )
-from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt

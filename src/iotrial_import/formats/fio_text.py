@@ -47,6 +47,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from iotrial.errors import FormatError
+from iotrial.formats import text_of
 from iotrial.formats.fio.report import (
     FioDirection,
     FioJob,
@@ -55,7 +56,6 @@ from iotrial.formats.fio.report import (
     measurements,
     weights,
 )
-from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt, Treatment

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt

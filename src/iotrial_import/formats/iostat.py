@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.measurement import Measurement, of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.recording import Buffer, Recording
 from iotrial_import.formats.iostat import (
     BEGINS,

@@ -17,8 +17,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from iotrial.errors import FormatError, IotrialError
+from iotrial.formats import text_of
 from iotrial.formats.cells import Mark, is_missing, number_in
-from iotrial.formats.text import text_of
 from iotrial.model.recording import Buffer
 from iotrial.model.trial import Doubt
 from iotrial_import.formats.table_columns import ImportTable, TableRow

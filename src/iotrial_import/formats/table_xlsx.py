@@ -19,7 +19,7 @@ from typing import Any
 
 from iotrial.errors import FormatError
 from iotrial.extras import extra
-from iotrial.formats.text import LARGEST
+from iotrial.formats import LARGEST
 from iotrial.model.recording import Buffer
 from iotrial_import.formats.table import blocks
 from iotrial_import.formats.table_columns import ImportTable, TableRow

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from iotrial.errors import FormatError
-from iotrial.formats.text import text_of
+from iotrial.formats import text_of
 from iotrial.model.measurement import of_metric
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.trial import Doubt, Treatment

@@ -38,6 +38,7 @@ from itertools import groupby
 from typing import Any
 
 from iotrial.errors import FormatError
+from iotrial.formats import text_of
 from iotrial.formats.fio.report import (
     ONE_AFTER_ANOTHER,
     FioJob,
@@ -50,7 +51,6 @@ from iotrial.formats.fio.report import (
     weights,
 )
 from iotrial.formats.fio.report import mapping as as_mapping
-from iotrial.formats.text import text_of
 from iotrial.model.measurement import Measurement
 from iotrial.model.recording import Buffer, Recording
 from iotrial.model.tool import ParsedOutput

@@ -411,7 +411,7 @@ class Mounts(MachinePart):
             del self.made[node]
         return CommandOutput()
 
-    # -- scripts of ours, as iotrial.tunables.mount.script has them -------------------------
+    # -- scripts of ours, as iotrial.tunables.mount has them -------------------------
 
     def _look(self, _machine: FakeMachine, words: Sequence[str], _stdin: bytes) -> CommandOutput:
         here = self.mounted.get(of_script(words)[0])

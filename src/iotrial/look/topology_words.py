@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from iotrial.look.topology.tree import Key, ranges
+from iotrial.look.topology import Key, ranges
 from iotrial.model.target import Topology, TopologyNode
 from iotrial.plan import placement
 
