@@ -19,6 +19,9 @@ Counters that a host does not have (thermal counters in a virtual machine, md, s
 A trial is also INVALID if a setting changed during the load (`drift`), if the cache was not
 dropped as configured (`cache-kept`), or if the tool reports it (fio: truncated output, errors,
 steady state not attained).
+All settings are read before and after the load. Those that the study varies are also read every
+second during it, as far as they are files (in /sys or /proc), so that one that was changed and
+changed back is found.
 [Good experiments](good-experiments.md) says how to avoid all this.
 
 | check | of | when | can be INVALID |
