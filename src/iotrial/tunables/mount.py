@@ -197,8 +197,8 @@ ON = "on"
 LASTS = "until it is remounted"
 ANY = "mount(8); measured on 6.18 with ext4 and xfs"
 _VALUE = re.compile(r"[A-Za-z0-9_.:/+-]+")
-_LIVE = "Remounting waits until what is dirty is written."
-_AGAIN = (
+_RISK_LIVE = "Remounting waits until what is dirty is written."
+_RISK_AGAIN = (
     "Unmounted and mounted again: refused while anything there is in use, and what is cached of"
     " it is forgotten."
 )
@@ -249,7 +249,7 @@ def _row(  # noqa: PLR0913 (a row of a table)
         unit=unit,
         layer="file system",
         lasts=LASTS,
-        risk=f"{_LIVE if live else _AGAIN} {risk}".rstrip(),
+        risk=f"{_RISK_LIVE if live else _RISK_AGAIN} {risk}".rstrip(),
         moot=moot[:1].upper() + moot[1:] + "." if moot else "",
         source=source,
         rank=45 if moves else 50,
@@ -319,13 +319,7 @@ def mounted() -> Tunable:
         source="findmnt(8), mount(8), umount(8); measured on 6.18 with ext4 and xfs",
         rank=90,
         scope="mount",
-        read=(
-            "sh",
-            "-c",
-            literal(LOOK),
-            "iotrial-mounted",
-            "{device}",
-        ),
+        read=("sh", "-c", literal(LOOK), "iotrial-mounted", "{device}"),
         how=back,
         reload="it is what other mount options are undone by; set those",
     )
