@@ -28,7 +28,10 @@ from iotrial.errors import (
     LockedError,
     UsageError,
 )
+from iotrial.judgement import Judged, judge
 from iotrial.model.host import Access, Connector, Host
+from iotrial.model.measurement import Measurement
+from iotrial.model.results import Results
 from iotrial.model.step import Change, Ensure, Probe, Read
 from iotrial.model.tool import (
     Load,
@@ -38,11 +41,15 @@ from iotrial.model.tool import (
     Tool,
     ToolTarget,
 )
+from iotrial.model.trial import TrialRecord
 from iotrial.model.tunable import Tunable
 from iotrial.model.validity import CheckContext as Measured
 from iotrial.model.validity import LoadEvidence, Snapshot
 from iotrial.model.workload import CustomMetric, OptionValue, Workload
+from iotrial.plan.ahead import all_blocks
+from iotrial.plan.load import parse_study
 from iotrial.plugins import Plugin, clash
+from iotrial.report.blocks import Block
 from iotrial.tunables import all_tunables
 
 E = TypeVar("E", bound=IotrialError)
@@ -62,12 +69,30 @@ _DEVICES = {
     "rx": "eth0/queues/rx-0", "tx": "eth0/queues/tx-0", "irq": "24", "cpu": "cpu0", "cgroup": "8:0",
 }  # fmt: skip
 """A name of each scope."""
+_STUDY = """
+question = "Does read-ahead matter?"
+[targets.disk]
+loop = { size = "64MiB" }
+[workloads.reads]
+tool = "fio"
+options = { rw = "randread", bs = "4k", runtime = "1s" }
+[factors.ahead]
+tunable = "queue.read_ahead_kb"
+levels = [128, 512]
+baseline = 128
+[design]
+blocks = 4
+[decide]
+primary = "read.iops"
+"""
 
 
 def problems(plugin: Plugin) -> tuple[str, ...]:
     """What a plugin does not do as its kind must; empty: it conforms."""
     other = clash(plugin)
-    taken = () if other is None else (f"{other.origin} has a plugin called {other.name!r} already",)
+    taken: tuple[str, ...] = ()
+    if other is not None and not _is_same_file(other, plugin):
+        taken = (f"{other.origin} has a plugin called {other.name!r} already",)
     try:
         return (*taken, *_of(plugin)(plugin))
     except IotrialError as error:
@@ -75,6 +100,12 @@ def problems(plugin: Plugin) -> tuple[str, ...]:
     except Exception as error:  # noqa: BLE001 (whatever somebody else's module raises)
         where = _line(error, plugin.module.__file__ or "")
         return (f"it raises {type(error).__name__}{where}: {error}",)
+
+
+def _is_same_file(one: Plugin, other: Plugin) -> bool:
+    """A built-in plugin may be tried by its own file."""
+    files = {Path(each.module.__file__ or "").resolve() for each in (one, other)}
+    return len(files) == 1
 
 
 def _of(plugin: Plugin) -> Callable[[Plugin], Iterator[str]]:
@@ -411,8 +442,27 @@ def of_native(plugin: Plugin) -> Iterator[str]:
 def of_sections(plugin: Plugin) -> Iterator[str]:
     yield from named(plugin.value.name)
     yield from says(plugin.value, "title")
-    if not callable(plugin.value.blocks):
-        yield "its blocks is not a function"
+    for judged in _judged():
+        if not all(isinstance(each, Block) for each in plugin.value.blocks(judged)):
+            yield "its blocks gives something that is no block of iotrial.report.blocks"
+
+
+def _judged() -> Iterator[Judged]:
+    """What a small study comes to: before its first trial, and with all of them done."""
+    study = parse_study(_STUDY, "made-up.toml", str)
+    planned = all_blocks(study)
+    done = tuple(
+        TrialRecord(
+            trial,
+            "valid",
+            0.0,
+            1.0,
+            measurements=(Measurement("read.iops", 1000.0 + trial.number, "1/s"),),
+        )
+        for trial in planned
+    )
+    for records in ((), done):
+        yield judge(Results(Path("made-up"), study, planned, records, baselines={"ahead": "128"}))
 
 
 def of_reports(plugin: Plugin) -> Iterator[str]:

@@ -555,6 +555,25 @@ def test_a_section_of_a_plugin_stands_in_the_report(folder: Path) -> None:
     assert f"<p>{len(results.records)} trials &amp; &lt;more&gt;</p>" in page
 
 
+def test_a_built_in_plugin_is_tried_by_its_own_file() -> None:
+    file = Path(plugins.__file__).parent / "tools" / "dd.py"
+    assert "✓ tools dd" in iotrial("plugins", "try", file).stdout
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "told"),
+    [
+        ("judged.results.records", "judged.counts.executed", "in line 8: 'TrialCounts' object has"),
+        ("yield Text(", "yield (", "its blocks gives something that is no block"),
+    ],
+)
+def test_a_section_is_tried_on_a_study(folder: Path, was: str, now: str, told: str) -> None:
+    good = write(folder, "count.py", SECTION)
+    assert "✓ sections count" in iotrial("plugins", "try", good).stdout
+    bad = write(folder, "count.py", SECTION.replace(was, now))
+    assert told in iotrial("plugins", "try", bad, code=1).stdout
+
+
 def test_a_section_that_fails_says_so_and_the_report_is_written(folder: Path) -> None:
     write(folder, "count.py", SECTION)
     results = factories.results()
