@@ -27,20 +27,46 @@ def unpacked(package: str) -> Path:
     return folder
 
 
+@cache
+def with_all_they_need(*packages: str) -> Path:
+    """The folder that Debian packages are unpacked in, with what they depend on and this machine
+    does not have.  Skips the test where they cannot be had."""
+    folder = _FOLDER / "+".join(packages)
+    _FOLDER.mkdir(parents=True, exist_ok=True)
+    with (_FOLDER / f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "complete").exists():
+            archives = folder / "archives"
+            shutil.rmtree(folder, ignore_errors=True)
+            (archives / "partial").mkdir(parents=True)
+            options = ["-o", f"Dir::Cache::archives={archives}", "-o", "Debug::NoLocking=1"]
+            wanted = ["--download-only", "-y", "--no-install-recommends", "install", *packages]
+            _download(" and ".join(packages), folder, [*options, *wanted])
+            for archive in archives.glob("*.deb"):
+                subprocess.run(["dpkg-deb", "-x", archive, folder], check=True, timeout=60)
+            shutil.rmtree(archives)
+            (folder / "complete").touch()
+    return folder
+
+
 def _unpack(package: str, folder: Path) -> None:
-    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
-        pytest.skip(f"{package}: no apt-get here to get it with")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    argv = ["apt-get", "-qq", "download", package]
-    try:
-        done = subprocess.run(
-            argv, cwd=folder, capture_output=True, text=True, timeout=120, check=False
-        )
-    except subprocess.TimeoutExpired:
-        pytest.skip(f"{package} cannot be downloaded within 120 s")
-    if done.returncode != 0:
-        pytest.skip(f"{package} cannot be downloaded: {done.stderr.strip().splitlines()[-1:]}")
+    _download(package, folder, ["download", package])
     for archive in folder.glob("*.deb"):
         subprocess.run(["dpkg-deb", "-x", archive, folder], check=True, timeout=60)
     (folder / "complete").touch()
+
+
+def _download(what: str, folder: Path, arguments: list[str]) -> None:
+    if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):
+        pytest.skip(f"{what}: no apt-get here to get it with")
+    argv = ["apt-get", "-qq", *arguments]
+    try:
+        done = subprocess.run(
+            argv, cwd=folder, capture_output=True, text=True, timeout=300, check=False
+        )
+    except subprocess.TimeoutExpired:
+        pytest.skip(f"{what} cannot be downloaded within 300 s")
+    if done.returncode != 0:
+        pytest.skip(f"{what} cannot be downloaded: {done.stderr.strip().splitlines()[-1:]}")

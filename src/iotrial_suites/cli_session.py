@@ -21,7 +21,7 @@ from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import settle
 from iotrial.hosts.at_once import Pool
 from iotrial.hosts.login import login
-from iotrial.hosts.via import is_via
+from iotrial.hosts.via import is_via, need_chosen
 from iotrial.model.event import Message
 from iotrial.model.host import Connect, Host
 from iotrial.model.hostlist import expanded
@@ -98,6 +98,8 @@ def resumed(folder: Path, *, anew: bool) -> SessionRequest:
             f" example root: {as_root()} check --resume {folder}",
         )
     check_ways((way, place_of(way).ssh) for way in header.ways)
+    advice = "Begin a session of your own: iotrial check SUITE --on HOST"
+    need_chosen((place_of(way).via for way in header.ways), str(folder), advice)
     return SessionRequest(chosen(header.cases), header.rounds, header.seed, header.ways)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import shlex
 import shutil
 import socket
 import time
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from containers import Podman, path_with
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.connection import WrappedConnection
@@ -22,7 +24,11 @@ from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.ssh import AgentHost, SSHHost
 from iotrial.hosts.steps import reads
-from iotrial.model.host import Host
+from iotrial.hosts.via.nsenter import HOST as NSENTER
+from iotrial.hosts.via.podman import HOST as PODMAN
+from iotrial.hosts.via.shell import HOST as SHELL
+from iotrial.hosts.via.sudo import HOST as SUDO
+from iotrial.model.host import Access, Host
 from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read, StepResult
 from lab import Lab
 
@@ -79,13 +85,62 @@ def wrapped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
         yield host
 
 
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """This machine through a shell that reads ahead, with a state of its own."""
+    state = tmp_path_factory.mktemp("shell") / "state"
+    words = shlex.join(["env", f"IOTRIAL_STATE={state}", "dash"])
+    with SHELL.connect(Access(words, "shell")) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Podman, str]]:
+    """A container of Podman's, and its name; what tests keep in folders of theirs is in it too."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: a container is made")
+    podman = Podman(tmp_path_factory.mktemp("podman"))
+    folder = str(tmp_path_factory.getbasetemp())
+    podman.run("box", "--network", "none", "--privileged", "--volume", f"{folder}:{folder}")
+    yield podman, "box"
+    podman.close()
+
+
+@pytest.fixture(scope="module")
+def podman(container: tuple[Podman, str]) -> Iterator[Host]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", path_with(container[0])["PATH"])
+        with PODMAN.connect(Access(container[1], "podman")) as host:
+            yield host
+
+
+@pytest.fixture(scope="module")
+def nsenter(container: tuple[Podman, str]) -> Iterator[Host]:
+    podman, name = container
+    pid = podman.do("inspect", "--format", "{{.State.Pid}}", name).strip()
+    with NSENTER.connect(Access(pid, "nsenter")) as host:
+        yield host
+
+
+@pytest.fixture(scope="module")
+def sudo() -> Iterator[Host]:
+    if not shutil.which("sudo") or os.geteuid() != 0:
+        pytest.skip("needs sudo, and root for it to let us")
+    with SUDO.connect(Access("", "sudo")) as host:
+        yield host
+
+
+OTHERS = ("shell", "podman", "nsenter", "sudo")
+"""Connectors."""
+
+
 def a_place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     here = tmp_path / "here"
     here.mkdir()
     kinds = {"local": LocalHost, "fake": FakeHost}
     host: Host
-    if kind == "wrapped":
-        host = request.getfixturevalue("wrapped")
+    if kind in ("wrapped", *OTHERS):
+        host = request.getfixturevalue(kind)
     else:
         host = kinds[kind]() if kind in kinds else request.getfixturevalue("far")(kind)
     there = f"{tmp_path}/there"
@@ -94,12 +149,12 @@ def a_place(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
     host.mark({})
 
 
-@pytest.fixture(params=["local", "fake", "wrapped", *SHELLS])
+@pytest.fixture(params=["local", "fake", "wrapped", *OTHERS, *SHELLS])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     yield from a_place(request.param, request, tmp_path)
 
 
-@pytest.fixture(params=["local", "wrapped", *SHELLS])
+@pytest.fixture(params=["local", "wrapped", *OTHERS, *SHELLS])
 def real(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     """A place whose processes are the kernel's."""
     yield from a_place(request.param, request, tmp_path)
@@ -552,7 +607,7 @@ def test_a_tunnel_leads_to_a_socket_there_for_us_alone_and_ends_with_its_context
     real: Place,
 ) -> None:
     there = f"{real.there}/a:b"
-    if real.host.name == "wrapped":
+    if real.host.name in ("wrapped", *OTHERS):
         refused_a_tunnel(real)
         return
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
@@ -575,12 +630,12 @@ def test_a_tunnel_leads_to_a_socket_there_for_us_alone_and_ends_with_its_context
 
 def refused_a_tunnel(place: Place) -> None:
     """A program that only executes commands has none, and says so."""
-    with pytest.raises(HostError, match="wrapped: no tunnel"):
+    with pytest.raises(HostError, match=f"{place.host.name}: no tunnel"):
         place.host.tunnel(place.path("one"))
 
 
 def test_two_tunnels_are_two(real: Place) -> None:
-    if real.host.name == "wrapped":
+    if real.host.name in ("wrapped", *OTHERS):
         refused_a_tunnel(real)
         return
     with (

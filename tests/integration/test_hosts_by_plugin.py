@@ -1,5 +1,5 @@
-"""A host that a plugin reaches: the namespaces of a process, through nsenter, by the plugin that
-stands in docs/plugins.md.  Its network settings, its lock and its journal are its own."""
+"""A host that a plugin reaches: a network namespace, through ip-netns(8), by the plugin that stands
+in docs/plugins.md.  Its network settings, its lock and its journal are its own."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import json
 import os
 import random
 import re
+import secrets
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,18 +25,19 @@ from iotrial.plugins import in_file
 
 pytestmark = [
     pytest.mark.root,
-    pytest.mark.skipif(not shutil.which("nsenter"), reason="needs nsenter: util-linux"),
+    pytest.mark.skipif(not shutil.which("ip"), reason="needs ip: iproute2"),
     pytest.mark.skipif(not shutil.which("fio"), reason="needs fio"),
 ]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
+STATES = "/run/iotrial-netns"
 KILLS = 12
 LATEST = 5.0
 """Seconds after the start; a run of the study below takes about as long."""
 STUDY = """
 question = "Is everything given back?"
 [hosts.box]
-via = "nsenter://{pid}"
+via = "netns://{name}"
 lease = "5s"
 [targets.file]
 file = "{folder}/file"
@@ -53,30 +56,27 @@ levels = [77, 88]
 blocks = 1
 settle = "0s"
 """
-PRIVATE = """
-mount -t tmpfs -o mode=755 run /run && mount -t tmpfs -o mode=755 lib /var/lib && exec sleep 3600
-"""
 
 
 @dataclass
 class Box:
-    pid: int
+    name: str
     folder: Path
 
     def do(self, *argv: str) -> str:
-        entered = ["nsenter", "--target", str(self.pid), "--mount", "--net", "--", *argv]
+        entered = ["ip", "netns", "exec", self.name, *argv]
         return subprocess.run(entered, capture_output=True, text=True, check=False).stdout
 
     def seen(self) -> str:
         return self.do("cat", "/proc/sys/net/ipv4/tcp_rmem", "/sys/class/net/lo/tx_queue_len")
 
     def owed(self) -> list[str]:
-        kept = self.do("find", "/var/lib/iotrial/journal.d", "-type", "f").split()
+        kept = self.do("find", f"{STATES}/{self.name}/journal.d", "-type", "f").split()
         return [path for path in kept if not path.endswith(REPORT)]
 
     def run(self) -> subprocess.Popen[bytes]:
         study = self.folder / "study.toml"
-        study.write_text(STUDY.format(pid=self.pid, folder=self.folder))
+        study.write_text(STUDY.format(name=self.name, folder=self.folder))
         shutil.rmtree(self.folder / "out", ignore_errors=True)
         words = ["run", study, "--out", self.folder / "out"]
         with (self.folder / "said").open("wb") as said:
@@ -91,29 +91,28 @@ class Box:
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
-    apart = ["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", PRIVATE]
-    with subprocess.Popen(apart) as process:
-        try:
-            comm = Path(f"/proc/{process.pid}/comm")
-            while comm.read_text() != "sleep\n":
-                assert process.poll() is None, "namespaces cannot be made here"
-                time.sleep(0.01)
-            pages = re.findall(
-                r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
-            )
-            (text,) = (each for each in pages if "nsenter" in each)
-            (tmp_path / "plugins").mkdir(mode=0o755)
-            plugin = tmp_path / "plugins" / "nsenter.py"
-            plugin.write_text(text.replace('EXAMPLE = "1"', f'EXAMPLE = "{process.pid}"'))
-            yield Box(process.pid, tmp_path)
-        finally:
-            process.kill()
+    name = f"iotrial-test-{secrets.token_hex(4)}"
+    subprocess.run(["ip", "netns", "add", name], check=True, timeout=60)
+    try:
+        pages = re.findall(
+            r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL
+        )
+        (text,) = (each for each in pages if "netns" in each)
+        (tmp_path / "plugins").mkdir(mode=0o755)
+        plugin = tmp_path / "plugins" / "netns.py"
+        plugin.write_text(text.replace('EXAMPLE = "blue"', f'EXAMPLE = "{name}"'))
+        yield Box(name, tmp_path)
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True, timeout=60)
+        shutil.rmtree(f"{STATES}/{name}", ignore_errors=True)
+        with suppress(OSError):
+            Path(STATES).rmdir()
 
 
 def test_the_plugin_of_the_page_conforms(box: Box) -> None:
-    (plugin,) = in_file(box.folder / "plugins" / "nsenter.py")
+    (plugin,) = in_file(box.folder / "plugins" / "netns.py")
     assert problems(plugin) == ()
-    assert plugin.value.check("1; reboot") == "'1; reboot' is not a process number"
+    assert plugin.value.check("1; reboot") == "'1; reboot' is not a namespace"
 
 
 def test_a_study_changes_its_settings_and_gives_them_back(box: Box) -> None:
@@ -130,11 +129,11 @@ def test_a_study_changes_its_settings_and_gives_them_back(box: Box) -> None:
     }
     assert {"4096 87380 16777216", "4096 87380 8388608"} <= values
     facts = json.loads((box.folder / "out" / "hosts" / "box.json").read_text("utf-8"))
-    assert [*facts["plugins"]] == ["hosts nsenter"]
+    assert [*facts["plugins"]] == ["hosts netns"]
 
 
 def test_a_controller_that_is_killed_leaves_nothing_changed(box: Box) -> None:
-    """Nobody calls ``restore``: the guard, which was started through nsenter too, pays."""
+    """Nobody calls ``restore``: the guard, which was started through the same program, pays."""
     before, struck = box.seen(), 0
     moments = random.Random(23)
     for _ in range(KILLS):

@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from iotrial.keep.native import NativeExport, NativeFile
     from iotrial.keep.profile import Profile
     from iotrial.model.host import Host
-    from iotrial.model.study import StudyHost
-
+from iotrial.model.study import StudyHost
 
 DIFFERS = 1
 
@@ -581,6 +580,11 @@ def _profile(what: str, findings: tuple[str, ...], name: str | None) -> Profile:
 def _places(profile: Profile | None, on: tuple[str, ...]) -> tuple[StudyHost, ...]:
     """The machines that are meant: the profile's, those of them that --on names, or others."""
     hosts = profile.hosts if profile else ()
+    if profile and not on:
+        from iotrial.hosts.via import need_chosen
+
+        advice = "If that is how its hosts are reached: --on HOST, each of them."
+        need_chosen((place.via for place in hosts), f"the profile {profile.name}", advice)
     if not on:
         return hosts or (HERE,)
     if not all(on):

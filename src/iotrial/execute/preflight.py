@@ -43,6 +43,13 @@ def check_machine(host: Host, study: Study) -> None:
             f"{host.name}: this study {what}, which needs root: {host.unprivileged}",
             advice="Or use a file target and factors of options (iotrial init file).",
         )
+    if (changes or makes) and host.unguarded:
+        what = "changes settings" if changes else "creates its target"
+        raise RefusedError(
+            f"{host.name}: this study {what}, and nothing would restore the host if what reaches it"
+            f" were killed: {host.unguarded}",
+            advice="Or use a file target and factors of options (iotrial init file).",
+        )
 
 
 def check_alone(host: Host) -> None:

@@ -60,7 +60,16 @@ hello() {
     text 0 "${XDG_RUNTIME_DIR-}"
     text 0 "${XDG_STATE_HOME-}"
     text 0 "${IOTRIAL_STATE-}"
+    WORD=$(readlink /proc/self/ns/pid 2>/dev/null)
+    text 0 "$WORD $(readlink /proc/self/ns/mnt 2>/dev/null)"
     unset IOTRIAL_SUDO
+}
+
+# state FOLDER: iotrial keeps its state there from now on.
+state() {
+    IOTRIAL_STATE=$1
+    export IOTRIAL_STATE
+    text 0 ''
 }
 
 # settle VOLATILE LASTING SIGN: a folder of our own for what commands say; those of agents and loads

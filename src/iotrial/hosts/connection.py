@@ -37,15 +37,17 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
 from iotrial.errors import FileRefused, HostError, HostUnreachable
 from iotrial.hosts.agent import AgentRequest, encoded, prelude, said, text_of
 from iotrial.hosts.bounds import GREETING_MOST, WIRE_MOST, ErrorOutput, converse, words
+from iotrial.hosts.container import ContainerAccess, ShellNamespaces, outside
 from iotrial.hosts.local import LocalHost
 from iotrial.hosts.login import destination
-from iotrial.hosts.places import need_safe_above
+from iotrial.hosts.places import STATE, need_safe_above
 
 # -- the folder of its socket ----------------------------------------------------------------------
 
@@ -194,15 +196,27 @@ _BECOME = (
 )
 """The mark is in the environment of the agent and of everything it forks, where the guard finds
 it."""
-_PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "IOTRIAL_STATE")
+_PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", STATE)
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A local command whose far end executes what it was asked to.  ``opening`` is what it must be
+    told on stdin first: the far end is a shell then, which must have nothing else to read until it
+    has said :attr:`AgentConnection.opened`; it may read ahead, and what it has read is lost to the
+    program that takes its place."""
+
+    argv: list[str]
+    opening: bytes = b""
 
 
 class AgentConnection(ABC):
     """Connected when made: a local command whose far end is a shell, which becomes the agent.
 
     ``uid`` is the agent's user there; ``sudo`` whether that is sudo's doing, ``sudo_said`` why not;
-    ``environment`` where that user keeps files.  ``rounds`` counts requests.  ``nonce`` marks the
-    agent's processes there, ``sign`` is in no file there.
+    ``environment`` where that user keeps files; ``outside`` how a guard is started where the shell
+    is in a container (:mod:`iotrial.hosts.container`).  ``rounds`` counts requests.  ``nonce``
+    marks the agent's processes there, ``sign`` is in no file there.
 
     Raises HostUnreachable, or HostError where the far side lacks a program.
     """
@@ -210,7 +224,9 @@ class AgentConnection(ABC):
     def __init__(self, name: str) -> None:
         self.name = name
         self.rounds = 0
+        self.outside = ContainerAccess()
         self.nonce = secrets.token_hex(16)
+        self.opened = f"\niotrial {secrets.token_hex(16)}\n".encode()
         self.sign = f"\n{secrets.token_hex(16)}\n".encode()
         self._lost = ""
         self._greeted = False
@@ -230,11 +246,11 @@ class AgentConnection(ABC):
             raise
 
     @abstractmethod
-    def first(self, text: str) -> list[str]:
-        """The local command that connects, and has a shell of the user's there execute ``text``."""
+    def first(self, text: str) -> Session:
+        """What connects, and has a shell of the user's there execute ``text``."""
 
     @abstractmethod
-    def more(self, text: str) -> list[str]:
+    def more(self, text: str) -> Session:
         """The same for what is beside that, on the same machine or not at all."""
 
     @abstractmethod
@@ -250,10 +266,11 @@ class AgentConnection(ABC):
         """Give back what the connection took here: it has ended."""
 
     def _master(self) -> subprocess.Popen[bytes]:
-        command = self.first(f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'")
+        first = self.first(f"exec /bin/sh -c '{_BECOME % (self.nonce, self.nonce)}'")
+        self._opening = first.opening
         try:
             return subprocess.Popen(
-                command,
+                first.argv,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -262,7 +279,8 @@ class AgentConnection(ABC):
         except (FileNotFoundError, PermissionError) as error:
             self.release()
             raise HostError(
-                f"{self.name}: {command[0]} is not installed on this host", advice=self.remedy("")
+                f"{self.name}: {first.argv[0]} is not installed on this host",
+                advice=self.remedy(""),
             ) from error
 
     # -- requests ---------------------------------------------------------------------------------
@@ -356,14 +374,14 @@ class AgentConnection(ABC):
 
     # -- sessions ---------------------------------------------------------------------------------
 
-    def session(self, arguments: str) -> list[str]:
-        """A local command that runs ``/bin/sh`` with these arguments there, as the agent's user,
-        over this connection or not at all."""
+    def session(self, arguments: str) -> Session:
+        """What runs ``/bin/sh`` with these arguments there, as the agent's user, over this
+        connection or not at all."""
         return self.more(f"exec {'sudo -n ' if self.sudo else ''}/bin/sh {arguments}")
 
-    def running(self, script: str) -> list[str]:
-        """A local command that runs ``script`` there and leaves it stdin.  Base64, because
-        whatever the login shell there is, it must not read it."""
+    def running(self, script: str) -> Session:
+        """What runs ``script`` there and leaves it stdin.  Base64, because whatever the login shell
+        there is, it must not read it."""
         packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
         return self.session(f"-c 'eval \"$(echo {packed} | base64 -d)\"'")
 
@@ -396,10 +414,14 @@ class AgentConnection(ABC):
     def _greet(self) -> None:
         """Make the shell there the agent, and hear who it is.  What its start-up files print
         before is passed over."""
+        if self._opening:
+            self._send(self._opening, GREETS_WITHIN)
+            self.until(self.opened)
         hello = said("hello", self.sign.decode().strip())
         self._send(prelude().encode() + encoded(hello), GREETS_WITHIN)
         self.until(self.sign)
-        lacking, who, sudo, *folders = (os.fsdecode(text_of(self)[1]) for _ in range(7))
+        texts = [os.fsdecode(text_of(self)[1]) for _ in range(8)]
+        lacking, who, sudo, *folders, namespaces = texts
         if lacking:
             raise HostError(
                 f"{self.name}: missing programs: {lacking}",
@@ -410,6 +432,7 @@ class AgentConnection(ABC):
         self.sudo, self.sudo_said = how == "sudo", sudo.strip()
         named = zip(_PLACES, folders, strict=True)
         self.environment = {name: folder for name, folder in named if folder}
+        self.namespaces = ShellNamespaces(*namespaces.split(" "))
         self._greeted = True
 
     def _lose(self, why: str) -> HostUnreachable:
@@ -448,17 +471,17 @@ class Connection(AgentConnection):
         self._folder, self._alive = control_folder()
         super().__init__(name)
 
-    def first(self, text: str) -> list[str]:
+    def first(self, text: str) -> Session:
         return self._command(text, "ControlMaster=yes", f"ControlPath={self._folder}/c")
 
-    def more(self, text: str) -> list[str]:
+    def more(self, text: str) -> Session:
         # never a connection of its own
         own = ("ControlMaster=no", f"ControlPath={self._folder}/c", "ProxyCommand=false")
         return self._command(text, *own)
 
-    def _command(self, text: str, *options: str) -> list[str]:
+    def _command(self, text: str, *options: str) -> Session:
         said = (word for option in (*_OPTIONS, *options) for word in ("-o", option))
-        return ["ssh", *said, *self._words, text]
+        return Session(["ssh", *said, *self._words, text])
 
     def tunnel(self, path: str) -> AbstractContextManager[str]:
         """See :func:`iotrial.hosts.connection.tunnel`.  Raises HostError where the agent is root by
@@ -493,14 +516,20 @@ class Connection(AgentConnection):
 
 class WrappedConnection(AgentConnection):
     """Through a program of this machine that executes a command elsewhere, and passes on stdin and
-    stdout: ``argv`` is what comes before that command."""
+    stdout: ``argv`` is what comes before that command.  ``is_shell``: it takes none, and is a shell
+    on stdin and stdout."""
 
-    def __init__(self, argv: Sequence[str], name: str) -> None:
+    def __init__(self, argv: Sequence[str], name: str, *, is_shell: bool = False) -> None:
         self._argv = tuple(argv)
+        self._is_shell = is_shell
         super().__init__(name)
+        self.outside = outside(self.namespaces)
 
-    def first(self, text: str) -> list[str]:
-        return [*self._argv, "/bin/sh", "-c", text]
+    def first(self, text: str) -> Session:
+        if self._is_shell:
+            mark = self.opened.decode().strip()
+            return Session([*self._argv], f"printf '\\n%s\\n' '{mark}'; {text}\n".encode())
+        return Session([*self._argv, "/bin/sh", "-c", text])
 
     more = first
 
@@ -511,9 +540,11 @@ class WrappedConnection(AgentConnection):
         )
 
     def release(self) -> None:
-        """It took nothing."""
+        self.outside.close()
 
     def remedy(self, why: str) -> str:
+        if self._is_shell:
+            return f"It must give a POSIX shell. Try manually: echo id | {shlex.join(self._argv)}"
         trial = shlex.join([*self._argv, "true"])
         return (
             f"Try manually: {trial}" if why else f"Install it. It must be able to execute: {trial}"

@@ -55,6 +55,7 @@ class LocalHost:
 
     name = "local"
     remote = False
+    unguarded = ""
 
     def __init__(self, *, wakeup: int | None = None, purpose: str = "") -> None:
         self._wakeup = wakeup

@@ -110,6 +110,9 @@ def holder(host: Reader) -> str:
     need_trusted(host, (path.rpartition("/")[0],))
     try:
         pid, _, purpose = host.read(path).decode("utf-8", "replace").partition(" ")
+        if pid == "0":  # a guard outside the container that this is: it has no number in here
+            free = host.run(["flock", "-n", path, "true"]).exit == 0
+            return "" if free else f"pid 0 ({purpose.strip()})"
         name = host.read(f"/proc/{int(pid)}/cmdline") if pid.strip() else b""
     except (FileRefused, ValueError):
         return ""

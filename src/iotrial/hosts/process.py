@@ -105,16 +105,18 @@ LEAVES_WITHIN = 10.0
 
 
 @contextmanager
-def watching(
+def watching(  # noqa: PLR0913 (each has its name)
     host: str,
     argv: Sequence[str],
     *,
     every: float,
+    opening: bytes = b"",
     environment: Mapping[str, str] | None = None,
     lost: Callable[[], bool] = lambda: False,
 ) -> Iterator[None]:
-    """Run ``argv`` as :meth:`~iotrial.model.host.Host.guard` says; ``host`` is for messages.
-    Where the host is ``lost`` when the context is left, the guard is not told that all is done.
+    """Run ``argv`` as :meth:`~iotrial.model.host.Host.guard` says; ``host`` is for messages,
+    ``opening`` what it is told first.  Where the host is ``lost`` when the context is left, the
+    guard is not told that all is done.
 
     The heartbeat is a thread of its own: whatever takes long here (a file being laid out, a
     command that waits) must not look like death.
@@ -130,6 +132,10 @@ def watching(
     stop = threading.Event()
     beat: threading.Thread | None = None
     try:
+        if opening and process.stdin is not None:
+            with suppress(OSError):  # it is gone: what it said tells
+                process.stdin.write(opening)
+                process.stdin.flush()
         _await_ready(host, process)
         beat = threading.Thread(
             target=_beat, args=(process.stdin, every, stop), daemon=True, name="heartbeat"

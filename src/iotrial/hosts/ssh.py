@@ -43,13 +43,22 @@ from iotrial.hosts.bounds import (
     too_much,
     words,
 )
-from iotrial.hosts.connection import AgentConnection, Connection, WrappedConnection, pipes
-from iotrial.hosts.places import places
+from iotrial.hosts.connection import (
+    AgentConnection,
+    Connection,
+    Session,
+    WrappedConnection,
+    pipes,
+)
+from iotrial.hosts.container import STATE_FOLDER
+from iotrial.hosts.places import STATE, places
 from iotrial.hosts.process import pause, readable, watching
 from iotrial.hosts.steps import code_of
 from iotrial.model.host import Access, CompletedCommand, Host
 from iotrial.model.step import Step, StepResult
 from iotrial.units import format_bytes
+
+T = TypeVar("T")
 
 # -- what a load left ------------------------------------------------------------------------------
 
@@ -184,8 +193,10 @@ class RemoteProcess:
         self._status: int | None = None
         self._data = bytearray()
         self._sent = _supplies(folder)
+        session = connection.session("-s iotrial-load")
+        self._opening, self._opened = session.opening, connection.opened
         self._ssh = subprocess.Popen(
-            connection.session("-s iotrial-load"),
+            session.argv,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -206,22 +217,16 @@ class RemoteProcess:
         sign = said("printf", "%s", self._sign.decode())
         request = f"{sign}\n{load(there, self._sent, environment, argv)}"
         text = prelude().encode() + encoded(request)
+        deadline = time.monotonic() + STARTS_WITHIN
         with suppress(BrokenPipeError):
+            if self._opening:
+                self._in.write(self._opening)
+                self._in.flush()
+                self._heard(self._opened, deadline, lambda _: None)
             self._in.write(text)
             self._in.close()
-        deadline = time.monotonic() + STARTS_WITHIN
-        while True:
-            told = BufferedResponse(self._data)
-            try:
-                told.until(self._sign)  # behind what the login's files print
-                status, number = text_of(told)
-                break
-            except EOFError:
-                left = deadline - time.monotonic()
-                if left <= 0 or (readable(self._out.fileno(), left, None) and not self._more()):
-                    self._fail()
-                if len(self._data) > GREETING_MOST:
-                    self._refuse(words("start a load", len(self._data), GREETING_MOST))
+        # behind what the login's files print
+        (status, number), told = self._heard(self._sign, deadline, text_of)
         if status == _NOT_INSTALLED:
             self._close()
             raise missing(self._host, argv[0])
@@ -229,8 +234,24 @@ class RemoteProcess:
             self._close()
             raise FileRefused(self._host, "make", f"{there}/load-…", code_of(os.fsdecode(number)))
         self._pid = int(number)
-        self._left.write(self._data[told.position :])
+        self._left.write(self._data[told:])
         self._started = True
+
+    def _heard(
+        self, mark: bytes, deadline: float, parse: Callable[[BufferedResponse], T]
+    ) -> tuple[T, int]:
+        """What comes behind ``mark``, as soon as it is whole, and where that ends."""
+        while True:
+            told = BufferedResponse(self._data)
+            try:
+                told.until(mark)
+                return parse(told), told.position
+            except EOFError:
+                left = deadline - time.monotonic()
+                if left <= 0 or (readable(self._out.fileno(), left, None) and not self._more()):
+                    self._fail()
+                if len(self._data) > GREETING_MOST:
+                    self._refuse(words("start a load", len(self._data), GREETING_MOST))
 
     @property
     def pid(self) -> int:
@@ -371,8 +392,6 @@ def _supplies(folder: Path) -> dict[str, bytes]:
 
 # -- the host --------------------------------------------------------------------------------------
 
-T = TypeVar("T")
-
 _KILLED = -9
 _OURS, _REFUSED, _HELD = 0, 1, 2
 _DESCRIPTORS = range(4, 10)
@@ -434,6 +453,10 @@ class AgentHost:
             f"the login is user {self._connection.uid}'s, and sudo -n does not help"
             f" ({self._connection.sudo_said or 'no message'}); log in as root, or let it"
         )
+
+    @property
+    def unguarded(self) -> str:
+        return self._connection.outside.why
 
     # -- commands ---------------------------------------------------------------------------------
 
@@ -501,15 +524,30 @@ class AgentHost:
     @contextmanager
     def guard(self, argv: Sequence[str], *, every: float) -> Iterator[None]:
         """As the protocol says.  It is told by what mark to know the agent (``IOTRIAL_FENCE``), so
-        that it can end that and all it forked before it puts back: nothing comes late then."""
+        that it can end that and all it forked before it puts back: nothing comes late then.
+
+        In a session of its own behind a shell that waits: what is killed with the session of that
+        shell, or with its process group, is that shell."""
         self._connection.check()
+        outside = self._connection.outside
         script = (
             "LC_ALL=C PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin\n"
             f"IOTRIAL_FENCE={self._connection.nonce}\n"
-            f"export LC_ALL PATH IOTRIAL_FENCE\nexec {shlex.join(argv)}"
+            f"IOTRIAL_OUTSIDE={'yes' if outside.descriptors else ''}\n"
+            "export LC_ALL PATH IOTRIAL_FENCE IOTRIAL_OUTSIDE\nexec 3<&0\n"
+            f"setsid {shlex.join(argv)} <&3 3<&- &\nexec 3<&- <&-\nwait"
         )
-        command = self._connection.running(script)
-        with watching(self.name, command, every=every, lost=lambda: self._connection.lost):
+        if outside.descriptors:
+            session = Session(outside.argv(["/bin/sh", "-c", script]))
+        else:
+            session = self._connection.running(script)
+        with watching(
+            self.name,
+            session.argv,
+            opening=session.opening,
+            every=every,
+            lost=lambda: self._connection.lost,
+        ):
             yield
 
     def tunnel(self, path: str) -> AbstractContextManager[str]:
@@ -571,7 +609,11 @@ class AgentHost:
 
     def _settle(self) -> None:
         """Have the agent make its folders, before anything else can be asked."""
-        there = places(self._connection.uid, self._connection.environment)
+        environment = self._connection.environment
+        if self._connection.outside.descriptors and STATE not in environment:
+            environment[STATE] = STATE_FOLDER
+            self._ask(AgentRequest(said("state", STATE_FOLDER), text_of))
+        there = places(self._connection.uid, environment)
         volatile = posixpath.dirname(there.lock)
         self._files = there.files
         sign = self._connection.sign.decode()
@@ -595,14 +637,15 @@ class SSHHost(AgentHost):
 
 
 def through(
-    command: Callable[[str], Sequence[str]],
+    command: Callable[[str], Sequence[str]], *, is_shell: bool = False
 ) -> Callable[[Access], AbstractContextManager[Host]]:
     """How hosts are reached through a program that executes a command elsewhere: ``command`` gives
-    the words that come before that command, made of what a study says of the host (``TO``)."""
+    the words that come before that command, made of what a study says of the host (``TO``).
+    ``is_shell``: the program takes no command, and is a POSIX shell on stdin and stdout."""
 
     def connect(access: Access) -> AbstractContextManager[Host]:
         argv = command(access.to)
-        connection = WrappedConnection(argv, access.name or argv[0])
+        connection = WrappedConnection(argv, access.name or argv[0], is_shell=is_shell)
         return AgentHost(connection, wakeup=access.wakeup, purpose=started_here(access.purpose))
 
     return connect

@@ -77,6 +77,12 @@ class Reader(Protocol):
         """'' as root; else who we are there, and how to be root."""
         ...
 
+    @property
+    def unguarded(self) -> str:
+        """'' where a guard (:meth:`Host.guard`) lives on when all that reaches the host is killed;
+        else why it would be killed too, and what to do."""
+        ...
+
     def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 60.0
     ) -> CompletedCommand:
@@ -212,10 +218,12 @@ class Connector:
 
     ``connect`` gives the host; the connection ends when the context is left.  It may be called from
     any thread, and raises :class:`~iotrial.errors.HostUnreachable`.  ``check`` says what is wrong
-    with ``TO`` ('': nothing), without looking at any machine.
+    with ``TO`` ('': nothing), without looking at any machine.  ``executes``: ``TO`` is a command
+    that is executed on this machine, and not only the name of a host.
     """
 
     name: str
     about: str
     connect: Callable[[Access], AbstractContextManager[Host]]
     check: Callable[[str], str] = _anything
+    executes: bool = False

@@ -113,8 +113,14 @@ def host_problems(spec: StudyFile) -> Iterator[StudyProblem]:
             yield StudyProblem(("hosts", name, "ssh"), message, "Remove ssh for this host.")
         elif host.ssh and (problems := unreachable(host.ssh)):
             yield StudyProblem(("hosts", name, "ssh"), *problems)
-        if "via" in host.model_fields_set and "ssh" in host.model_fields_set:
-            yield StudyProblem(("hosts", name, "via"), "both ssh and via are given", "Remove one.")
+        ways = [key for key in ("ssh", "via", "shell") if key in host.model_fields_set]
+        if len(ways) > 1:
+            message = f"both {ways[0]} and {ways[1]} are given"
+            yield StudyProblem(("hosts", name, ways[1]), message, "Remove one.")
+        elif "shell" in ways and not (host.shell and all(map(str.strip, host.shell))):
+            message = "shell does not name a command"
+            advice = 'For example shell = ["podman", "exec", "-i", "box", "sh"]'
+            yield StudyProblem(("hosts", name, "shell"), message, advice)
         elif "via" in host.model_fields_set and (wrong := problem_of(host.via)):
             yield StudyProblem(("hosts", name, "via"), *wrong)
 
@@ -646,7 +652,7 @@ def _listening(spec: StudyFile) -> Iterator[StudyProblem]:
         except ValueError as error:
             yield StudyProblem(path, str(error))
             continue
-        if place.loopback and (table.ssh or table.via):
+        if place.loopback and (table.ssh or table.via or table.shell):
             message = f"{place.address} is reachable from {name} only"
             yield StudyProblem(
                 path, message, "Remove listen to use the tunnel through its SSH connection."

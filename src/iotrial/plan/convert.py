@@ -8,6 +8,7 @@ them) is checked of these too, before anything is measured.
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -171,7 +172,8 @@ def factor(name: str, table: FactorTable) -> Factor:
 
 def place(name: str, table: HostTable) -> StudyHost:
     listen = parse(table.listen) if table.listen else None
-    return StudyHost(name, table.ssh, table.lease, listen, table.via)
+    via = f"shell://{shlex.join(table.shell)}" if table.shell else table.via
+    return StudyHost(name, table.ssh, table.lease, listen, via)
 
 
 def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:

@@ -469,9 +469,15 @@ class HostTable(_Table):
     )
     via: str = Field(
         "",
-        description="How a [plugin](plugins.md#a-way-to-reach-hosts) reaches the machine, in place "
-        "of `ssh`: `NAME://TO`.",
-        examples=["nsenter://1234"],
+        description="How the machine is reached in place of `ssh`, by a [connector]"
+        "(many-hosts.md#hosts-without-ssh): `NAME://TO`.",
+        examples=["podman://box", "slurm://n1"],
+    )
+    shell: Argv = Field(
+        default_factory=list,
+        description="A command, executed on this host, that gives a POSIX shell of the machine on"
+        " stdin and stdout, in place of `ssh`.",
+        examples=[["podman", "exec", "-i", "box", "sh"]],
     )
     lease: Duration = Field(
         30.0,

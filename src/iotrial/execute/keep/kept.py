@@ -89,6 +89,8 @@ def refuse_unprivileged(host: Host) -> None:
     """What is kept is root's, and nobody else sees it.  Raises RefusedError."""
     if host.unprivileged:
         raise RefusedError(f"{host.name}: keep needs root", advice=host.unprivileged)
+    if host.unguarded:
+        raise RefusedError(f"{host.name}: keep needs a host that stays", advice=host.unguarded)
 
 
 def find(host: Host, name: str) -> KeptProfile | None:

@@ -10,7 +10,8 @@
 # Asks for POSIX sh with sed, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
 # python3.  In the environment IOTRIAL_FENCE may be a word: processes that have IOTRIAL_AGENT=WORD in
 # theirs must be dead before anything is put back.  They are the controller's shell on this host and
-# whatever it forked.
+# whatever it forked.  IOTRIAL_OUTSIDE: they are in a container, and this guard is not; the numbers of
+# processes in there are others than here.
 
 journal=$1
 lock=$2
@@ -50,6 +51,19 @@ watch() {
     kill -s USR2 "$$"
 }
 
+# A session, a job or a service that is killed whole is so by its control group (cgroup.kill;
+# KillUserProcesses of logind.conf(5); ProctrackType=proctrack/cgroup of slurm.conf(5)): root leaves
+# those of its caller for the root's.
+leave() {
+    set +f
+    set -- /sys/fs/cgroup/cgroup.procs
+    [ -e "$1" ] || set -- /sys/fs/cgroup/*/cgroup.procs # version 1: a hierarchy each
+    set -f
+    for each; do
+        [ ! -w "$each" ] || printf '%s' "$$" >"$each"
+    done 2>/dev/null
+}
+
 guard() {
     for each in cat chmod chown date dd flock head id mkdir mv readlink rm rmdir sed sha256sum sleep \
         stat sync timeout tr; do
@@ -59,6 +73,7 @@ guard() {
         }
     done
     cd /                          # keeps no file system busy
+    [ -n "${IOTRIAL_OUTSIDE-}" ] || leave # the groups that are to be seen are the container's
     trap '' HUP INT TERM PIPE USR1 # a host that goes down takes the controller first, not us
     if [ "$lease" -gt 0 ]; then
         watch </dev/null >/dev/null 2>&1 &
@@ -95,7 +110,7 @@ fire() {
         run rm -f -- "$folder/.${journal##*/}.new" # what a death in the middle of a write leaves
         printf '' >"$lock"
     fi
-    sweep # last: a process that was killed has a number until its parent looks
+    [ -n "${IOTRIAL_OUTSIDE-}" ] || sweep # last: a process that was killed has a number until its parent looks
 }
 
 # ours FILE: no link, and of this user or root.
@@ -168,7 +183,11 @@ carries() {
 take_lock() {
     { command exec 9>>"$lock"; } 2>/dev/null || return
     timeout -s KILL "$within" flock 9 || return
-    printf '%s guard\n' "$$" >"$lock"
+    if [ -n "${IOTRIAL_OUTSIDE-}" ]; then
+        printf '0 guard\n' >"$lock" # no number that anybody in the container could look for
+    else
+        printf '%s guard\n' "$$" >"$lock"
+    fi
 }
 
 # --- running, reading, changing -----------------------------------------------------------------

@@ -310,6 +310,7 @@ class FakeHost:
     name = "fake"
     remote = False
     unprivileged = ""
+    unguarded = ""
 
     def __init__(  # noqa: PLR0913 (each has its name)
         self,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from iotrial.errors import UsageError
+from iotrial.errors import RefusedError, UsageError
 from iotrial.model.host import Access, Connector, Host
 from iotrial.model.study import StudyHost
 from iotrial.plugins import one, plugins
@@ -58,6 +59,15 @@ def problem_of(via: str) -> tuple[str, str] | None:
     except UsageError as error:
         return error.message, error.advice
     return (said, "`iotrial plugins` says where that plugin comes from.") if said else None
+
+
+def need_chosen(vias: Iterable[str], whose: str, advice: str) -> None:
+    """Raise RefusedError where one of these ways is a command, which whoever wrote ``whose`` would
+    have executed on this machine."""
+    for via in vias:
+        name, mark, to = via.partition("://")
+        if mark and connector(name).executes:
+            raise RefusedError(f"{whose} would execute a command on this host: {to}", advice=advice)
 
 
 def reached(place: StudyHost, access: Access) -> AbstractContextManager[Host]:
