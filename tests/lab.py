@@ -59,8 +59,9 @@ def _new_network() -> tuple[int, str]:
 
 class Box:
     """One host.  ``name`` is its Host in the lab's client configuration, ``address`` where it
-    listens.  ``into`` is mounted over files there before sshd starts: source, target.  It is
-    linked to this machine, or to the box that it is ``behind``."""
+    listens, ``here`` this machine's end of its link.  ``into`` is mounted over files there before
+    sshd starts: source, target.  It is linked to this machine, or to the box that it is
+    ``behind``."""
 
     def __init__(
         self,
@@ -77,7 +78,7 @@ class Box:
         self._veth = f"it{lab.mark}{number}"
         network, self._space = _new_network()
         third, fourth = divmod(4 * network, 256)
-        self._here, self.address = (f"{_NETWORK}.{third}.{fourth + n}" for n in (1, 2))
+        self.here, self.address = (f"{_NETWORK}.{third}.{fourth + n}" for n in (1, 2))
         self._sshd: subprocess.Popen[bytes] | None = None
         try:
             self._connect()
@@ -133,12 +134,12 @@ class Box:
         inside, outside = ("ip", "-n", self._space), self._outside
         peer = ("peer", "name", "eth0", "netns", self._space)
         _do(*outside, "link", "add", self._veth, "type", "veth", *peer)
-        _do(*outside, "address", "add", f"{self._here}/30", "dev", self._veth)
+        _do(*outside, "address", "add", f"{self.here}/30", "dev", self._veth)
         _do(*outside, "link", "set", self._veth, "up")
         _do(*inside, "address", "add", f"{self.address}/30", "dev", "eth0")
         _do(*inside, "link", "set", "eth0", "up")
         _do(*inside, "link", "set", "lo", "up")
-        _do(*inside, "route", "add", "default", "via", self._here)
+        _do(*inside, "route", "add", "default", "via", self.here)
 
     def _serve(self, into: Sequence[tuple[Path, str]]) -> None:
         mounts = "".join(

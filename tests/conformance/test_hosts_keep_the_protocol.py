@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster import Cluster
 from containers import Podman, path_with
 from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
 from iotrial.hosts.bounds import ANSWER_MOST
@@ -27,6 +28,7 @@ from iotrial.hosts.steps import reads
 from iotrial.hosts.via.nsenter import HOST as NSENTER
 from iotrial.hosts.via.podman import HOST as PODMAN
 from iotrial.hosts.via.shell import HOST as SHELL
+from iotrial.hosts.via.slurm import HOST as SLURM
 from iotrial.hosts.via.sudo import HOST as SUDO
 from iotrial.model.host import Access, Host
 from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read, StepResult
@@ -130,7 +132,25 @@ def sudo() -> Iterator[Host]:
         yield host
 
 
-OTHERS = ("shell", "podman", "nsenter", "sudo")
+@pytest.fixture(scope="module")
+def slurm(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """A node of a job."""
+    cluster = Cluster(tmp_path_factory.mktemp("slurm"), lab, 1)
+    try:
+        job = cluster.do("sbatch", "--parsable", "--wrap", "exec sleep 3600").strip()
+        deadline = time.monotonic() + 60
+        while f"{job} RUNNING" not in cluster.jobs:
+            assert time.monotonic() < deadline, cluster.logs
+            time.sleep(0.1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("PATH", cluster.environment["PATH"])
+            with SLURM.connect(Access(f"{job}/n1", "slurm")) as host:
+                yield host
+    finally:
+        cluster.close()
+
+
+OTHERS = ("shell", "podman", "nsenter", "sudo", "slurm")
 """Connectors."""
 
 

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
-from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.guard import epilog, locked
 from iotrial.execute.settings.restore import RestoreReport, forget, read_reports, restore
 from iotrial.hosts.places import journal_folder, unseen
 
@@ -25,9 +25,17 @@ from iotrial.hosts.places import journal_folder, unseen
         " value; they stay as they are."
     ),
 )
+@click.option(
+    "--epilog",
+    "printed",
+    is_flag=True,
+    help="Print a program for Epilog of slurm.conf that restores a node after each job.",
+)
 @pretend
 @common
-def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool) -> None:
+def command(
+    output: Output, host: str | None, *, forgotten: bool, printed: bool, pretend: bool
+) -> None:
     """Restore every setting that a killed run left changed, end its load, remove what it created.
 
     Every run begins with this. It is safe to repeat.
@@ -36,7 +44,15 @@ def command(output: Output, host: str | None, *, forgotten: bool, pretend: bool)
     Example:
       sudo IOTRIAL restore
       iotrial restore root@box7
+      iotrial restore --epilog > /etc/slurm/epilog.d/iotrial
     """
+    if printed:
+        if host or forgotten:
+            raise click.UsageError("--epilog restores nothing now: it is given alone")
+        output.document({"epilog": epilog()})
+        if not output.json:
+            output.text(epilog().rstrip("\n"))
+        return
     with (
         machine(pretend=pretend, place=place_of(host), purpose="restore") as here,
         locked(here),

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +17,14 @@ from typing import Any
 import click
 
 from iotrial.cli.extending import SHARE, ExtensionRequest, lengthened
-from iotrial.cli.machine import machines
+from iotrial.cli.machine import machine, machines
 from iotrial.cli.output import Output, common, pretend
 from iotrial.cli.progress import ProgressDisplay
 from iotrial.cli.verdicts import publish
+from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import RunOutcome, count, execute_on
+from iotrial.hosts.slurm import allocation, before_the_end, job_here
 from iotrial.live.address import FREE, Address, is_address, parse
 from iotrial.live.live import LiveStatus
 from iotrial.model.event import Event
@@ -124,6 +129,16 @@ ARMS = 2
     metavar="[ADDR:PORT]",
     help="Serve a page that shows the run.  [default: this host alone, a free port]",
 )
+@click.option(
+    "--slurm",
+    metavar="WORDS",
+    help="Get nodes of Slurm for the run, by these words of salloc, and release them afterwards.",
+)
+@click.option(
+    "--reserve",
+    metavar="WORDS",
+    help="With --slurm: make a maintenance reservation first, by these words of scontrol.",
+)
 @pretend
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
@@ -133,6 +148,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     arms: int,
     blocks: int | None,
     live: str | None,
+    slurm: str | None,
+    reserve: str | None,
     *,
     prior: Path | None,
     noise: bool,
@@ -158,8 +175,58 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo IOTRIAL run study.toml --prior results/2026-11-20-scheduler
       sudo IOTRIAL run study.toml --live
       sudo IOTRIAL run results/2026-11-20-scheduler --more-blocks 20
+      iotrial run study.toml --slurm "--partition=storage --nodes=4 --exclusive"
       iotrial run study.toml --pretend
     """
+    if reserve is not None and slurm is None:
+        raise click.UsageError("--reserve is an option of --slurm")
+    with allocated(output, slurm, reserve, pretend=pretend):
+        return _command(
+            output, study, out, arms, blocks, live,
+            prior=prior, noise=noise, pretend=pretend, more_blocks=more_blocks, until=until,
+        )  # fmt: skip
+
+
+@contextmanager
+def allocated(
+    output: Output, slurm: str | None, reserve: str | None, *, pretend: bool
+) -> Iterator[None]:
+    """Nodes of Slurm's while the context lives, where they are asked for."""
+    with ExitStack() as stack:
+        words = _words("--slurm", slurm)
+        if reserve is not None and not pretend:
+            from iotrial.execute.reservation import reserved
+
+            here = stack.enter_context(machine(pretend=False, purpose="reservation"))
+            name = stack.enter_context(reserved(here, _words("--reserve", reserve)))
+            output.notice(f"reservation {name}")
+            words = [f"--reservation={name}", *words]
+        if slurm is not None and not pretend:
+            stack.enter_context(allocation(words, output.notice))
+        yield
+
+
+def _words(option: str, text: str | None) -> list[str]:
+    try:
+        return shlex.split(text or "")
+    except ValueError as error:
+        raise UsageError(f"{option} {text!r}: {error}", advice="Quote it once.") from error
+
+
+def _command(  # noqa: PLR0913, PLR0917 (as they came)
+    output: Output,
+    study: Path,
+    out: Path | None,
+    arms: int,
+    blocks: int | None,
+    live: str | None,
+    *,
+    prior: Path | None,
+    noise: bool,
+    pretend: bool,
+    more_blocks: int | None,
+    until: float | None,
+) -> int:
     address = address_of(live)
     wish = ExtensionRequest(more_blocks, until)
     if wish.asked(study):
@@ -222,9 +289,11 @@ def _watched(
         live(event)
 
     study = _alone(study) if pretend else study
+    job = "" if pretend else job_of(study)
     try:
         with (
             Interruption() as interruption,
+            before_the_end(job, interruption.stop) if job else nullcontext(),
             machines(pretend=pretend, purpose=study.name, several=len(study.places) > 1) as reach,
         ):
             return execute_on(
@@ -233,6 +302,13 @@ def _watched(
             )  # fmt: skip
     finally:
         terminal.close()
+
+
+def job_of(study: Study) -> str:
+    """The job of Slurm that ends what a study runs on: its nodes', or ours; '' none."""
+    ways = [place.via.partition("://") for place in study.places]
+    jobs = [to.partition("/")[0] for name, _, to in ways if name == "slurm" and "/" in to]
+    return jobs[0] if jobs else job_here()
 
 
 def _alone(study: Study) -> Study:

@@ -6,6 +6,7 @@ looks between steps, and a load that is being waited for is ended at once.
 
 from __future__ import annotations
 
+import os
 import signal
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -16,10 +17,12 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
-    """Context in which the stop signals are noted in ``signal`` (0: none so far)."""
+    """Context in which the stop signals are noted in ``signal`` (0: none so far).  ``why`` says so
+    where it is iotrial itself that stops."""
 
     def __init__(self) -> None:
         self.signal = 0
+        self.why = ""
         self._former: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -39,10 +42,16 @@ class Interruption:
     def _note(self, number: int, _frame: FrameType | None) -> None:
         self.signal = number
 
+    def stop(self, why: str) -> None:
+        """Stop as by SIGTERM; from any thread."""
+        self.why = why
+        os.kill(os.getpid(), signal.SIGTERM)
+
     def check(self) -> None:
         """Raise Interrupted when a stop was asked for."""
         if self.signal:
+            why = self.why or f"stopped by {signal.Signals(self.signal).name}"
             raise Interrupted(
-                f"stopped by {signal.Signals(self.signal).name}",
+                why,
                 advice="Settings are restored. Run the same command again to resume.",
             )

@@ -214,10 +214,10 @@ def open_session(
         finally:
             with _within_reach(session):
                 host.mark({})
-                _pay_all(journal, payment)
+                pay_all(journal, payment)
 
 
-def _pay_all(journal: Journal, payment: RestoreReport) -> None:
+def pay_all(journal: Journal, payment: RestoreReport) -> None:
     """Pay what this session owes, from memory.  Raises OwedError where something does not go back,
     and where the journal was not what was written: whoever did that may have done more."""
     host = journal.host

@@ -637,15 +637,20 @@ class SSHHost(AgentHost):
 
 
 def through(
-    command: Callable[[str], Sequence[str]], *, is_shell: bool = False
+    command: Callable[[str], Sequence[str]],
+    *,
+    is_shell: bool = False,
+    unguarded: Callable[[], str] = str,
 ) -> Callable[[Access], AbstractContextManager[Host]]:
     """How hosts are reached through a program that executes a command elsewhere: ``command`` gives
     the words that come before that command, made of what a study says of the host (``TO``).
-    ``is_shell``: the program takes no command, and is a POSIX shell on stdin and stdout."""
+    ``is_shell``: the program takes no command, and is a POSIX shell on stdin and stdout.
+    ``unguarded`` says why no guard would outlive what the program starts ('': it would)."""
 
     def connect(access: Access) -> AbstractContextManager[Host]:
         argv = command(access.to)
         connection = WrappedConnection(argv, access.name or argv[0], is_shell=is_shell)
+        connection.outside.why = connection.outside.why or unguarded()
         return AgentHost(connection, wakeup=access.wakeup, purpose=started_here(access.purpose))
 
     return connect

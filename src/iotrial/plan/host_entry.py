@@ -19,7 +19,8 @@ _ODD = re.compile(r"[^\S ]|[\x00-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class InventoryHost:
-    """``ssh`` is how ssh(1) reaches it, as words of a shell ('': it is this machine)."""
+    """``ssh`` is how ssh(1) reaches it, as words of a shell, or the ``NAME://TO`` of another
+    connector ('': it is this machine)."""
 
     name: str
     ssh: str

@@ -30,6 +30,8 @@ from pathlib import Path
 from iotrial.errors import StudyError
 from iotrial.files import read_given
 from iotrial.hosts.login import HARMLESS, is_known_hosts, is_loose, login, why_not_named
+from iotrial.hosts.slurm import OWN_NODES, nodes, problem_of
+from iotrial.hosts.via import is_via
 from iotrial.plan import ansible
 from iotrial.plan.host_entry import (
     MOST_BYTES,
@@ -233,6 +235,9 @@ def looked_up(table: InventoryTable, folder: Path) -> tuple[InventoryHost, ...]:
 
     Raises StudyError, naming file and line of what cannot be meant.
     """
+    if table.slurm:
+        found = chosen(nodes(table.slurm), table.hosts or "*", "Slurm")
+        return tuple(InventoryHost(name, f"slurm://{name}") for name in found)
     if table.ansible:
         path = _path(folder, table.ansible)
         return from_ansible(_read(path), str(path), table)
@@ -313,18 +318,21 @@ def inventory_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     table = spec.inventory
     if table is None:
         return
-    if bool(table.ssh_config) == bool(table.ansible):
-        what = (
-            "both ssh_config and ansible are given" if table.ansible else "it does not name a file"
-        )
+    given = [key for key in ("ssh_config", "ansible", "slurm") if getattr(table, key)]
+    if len(given) != 1:
+        what = f"both {given[0]} and {given[1]} are given" if given else "it does not name a file"
         advice = 'For example ssh_config = "~/.ssh/config", or ansible = "hosts.ini"'
         yield StudyProblem(("inventory",), what, advice)
+    elif table.slurm and (what := problem_of(table.slurm)):
+        advice = f"For example slurm = '{OWN_NODES}', or slurm = 'partition=storage state=idle'"
+        yield StudyProblem(("inventory", "slurm"), what, advice)
     elif table.ssh_config and not table.hosts:
         advice = 'For example hosts = "box[1-4]"'
         yield StudyProblem(("inventory",), "it does not name hosts of the configuration", advice)
-    if table.ssh_config and table.group:
+    if table.group and not table.ansible:
         advice = "Groups are for Ansible: select with hosts."
-        yield StudyProblem(("inventory", "group"), "an ssh configuration has no groups", advice)
+        what = "Slurm" if table.slurm else "an ssh configuration"
+        yield StudyProblem(("inventory", "group"), f"{what} has no groups", advice)
 
 
 def with_inventory(
@@ -345,7 +353,7 @@ def with_inventory(
 
 
 def host_table(entry: InventoryHost, lease: float) -> HostTable:
-    reached = {"ssh": entry.ssh} if entry.ssh else {}
+    reached = {"via" if is_via(entry.ssh) else "ssh": entry.ssh} if entry.ssh else {}
     return HostTable.model_validate({**reached, "lease": lease})
 
 

@@ -187,7 +187,7 @@ class _Table(BaseModel):
 
 
 class InventoryTable(_Table):
-    """Hosts that ssh's own configuration or an Ansible inventory names, as if they stood in
+    """Hosts that ssh's own configuration, an Ansible inventory or Slurm names, as if they stood in
     `[hosts]`.
 
     Of several, those count that a target names; where none does, all that are chosen here.
@@ -202,6 +202,12 @@ class InventoryTable(_Table):
         "",
         description="Ansible inventory, INI or YAML; relative to the study, or starting with `~/`.",
         examples=["hosts.ini"],
+    )
+    slurm: str = Field(
+        "",
+        description="Nodes of [Slurm](slurm.md): `$SLURM_JOB_NODELIST`, a range of nodes, or what"
+        " `sinfo` selects by `partition=`, `state=` and `nodes=`.",
+        examples=["$SLURM_JOB_NODELIST", "n[1-4]", "partition=storage state=idle"],
     )
     group: str | list[str] = Field(
         "", description="Groups of the Ansible inventory to use.", examples=["storage"]

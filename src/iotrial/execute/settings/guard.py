@@ -7,6 +7,7 @@ must live on when we do not.  See ``docs/decisions/0010``.
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -35,6 +36,12 @@ def script() -> str:
     """The text of the guard, whole."""
     parts = (*PARTS, ("iotrial.execute.settings", "guard.sh"))
     return "".join(files(package).joinpath(name).read_text("utf-8") for package, name in parts)
+
+
+def epilog() -> str:
+    """A program that restores a machine after a job of Slurm's, whole, in the shell's language."""
+    text = files("iotrial.execute.settings").joinpath("epilog.sh").read_text("utf-8")
+    return f"#!/bin/sh\nGUARD={shlex.quote(script())}\n{text}"
 
 
 def guard_argv(journal_path: str, lock_path: str, lease: float) -> tuple[str, ...]:

@@ -1,0 +1,202 @@
+"""A cluster of Slurm's on this machine: a controller, and a slurmd in each of several boxes
+(tests/lab.py), so that nodes have locks, journals and networks of their own.  Unpacked, and not
+installed; everything is in a folder of the test, and each daemon is ended by its number.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from lab import Lab
+from packages import with_all_they_need
+
+_CONF = """
+ClusterName=iotrial
+SlurmctldHost={host}({address})
+SlurmctldPort={port}
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.sock
+SlurmUser=root
+SlurmdUser=root
+ProctrackType=proctrack/pgid
+TaskPlugin=task/none
+ReturnToService=2
+PluginDir={plugins}
+SlurmctldPidFile={folder}/ctl.pid
+SlurmdPidFile={folder}/d-%n.pid
+SlurmdSpoolDir={folder}/spool-%n
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/ctl.log
+SlurmdLogFile={folder}/d-%n.log
+SwitchType=switch/none
+SelectType=select/cons_tres
+MpiDefault=none
+TreeWidth=65533
+KillWait=5
+SlurmdTimeout=30
+InactiveLimit=0
+MailProg=/bin/true
+Epilog={folder}/epilog
+{nodes}
+PartitionName=p Nodes=ALL Default=YES State=UP OverSubscribe=NO
+"""
+_WRAPPER = """#!/bin/sh
+LD_LIBRARY_PATH={libraries} SLURM_CONF={folder}/slurm.conf exec {program} "$@"
+"""
+_GROUPS = """
+cd /sys/fs/cgroup
+if grep -q ' /sys/fs/cgroup cgroup2 ' "/proc/1/mounts"; then
+    mount -t cgroup2 none /sys/fs/cgroup
+else
+    mount -t tmpfs -o mode=755 none /sys/fs/cgroup
+    mkdir /sys/fs/cgroup/systemd
+    mount -t cgroup -o none,name=systemd none /sys/fs/cgroup/systemd
+fi
+"""
+_PROGRAMS = ("salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
+
+
+class Cluster:
+    """``bin`` is the folder to have first on PATH.  Skips the test where there is no Slurm."""
+
+    def __init__(self, folder: Path, lab: Lab, count: int = 4) -> None:
+        self.folder, self.bin = folder, folder / "bin"
+        self._root = with_all_they_need("slurmctld", "slurmd", "slurm-client", "munge")
+        self.boxes = {f"n{number}": lab.box(f"n{number}") for number in range(1, count + 1)}
+        libraries = self._root / "usr/lib/x86_64-linux-gnu"
+        self._plugins = libraries / "slurm-wlm"
+        if not self._plugins.is_dir():
+            pytest.skip("Debian's Slurm for x86-64 only")
+        self._libraries = f"{libraries}:{self._plugins}"
+        self._base = 20000 + secrets.randbelow(20000)
+        self.bin.mkdir(parents=True)
+        (folder / "state").mkdir()
+        for program in _PROGRAMS:
+            path = f"{self._root}/usr/bin/{program}"
+            text = _WRAPPER.format(libraries=self._libraries, folder=folder, program=path)
+            (self.bin / program).write_text(text)
+            (self.bin / program).chmod(0o755)
+        self._write()
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """In which programs find it; a test may itself be run in a job."""
+        own = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
+        return {**own, "PATH": f"{self.bin}:{os.environ['PATH']}"}
+
+    def do(self, *argv: str, check: bool = True) -> str:
+        done = subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert done.returncode == 0 or not check, f"{argv}: {done.stderr}\n{self.logs}"
+        return done.stdout
+
+    @property
+    def jobs(self) -> list[str]:
+        """Jobs that wait, run or end."""
+        return self.do("squeue", "--noheader", "--format=%i %T").splitlines()
+
+    @property
+    def logs(self) -> str:
+        return "\n".join(p.read_text("utf-8", "replace")[-2000:] for p in self.folder.glob("*.log"))
+
+    def daemon(self, name: str) -> int:
+        """The number of a node's slurmd."""
+        return int((self.folder / f"d-{name}.pid").read_text())
+
+    def serve(self, name: str) -> None:
+        """Start the slurmd of a node."""
+        box = self.boxes[name]
+        stepd = f"{self._root}/usr/sbin/slurmstepd-wlm"
+        self._daemon(
+            "nsenter", "-t", str(box.pid), "-m", "-n", "--",
+            f"{self._root}/usr/sbin/slurmd-wlm", "-f", f"{self.folder}/slurm.conf",
+            "-N", name, "-d", stepd,
+        )  # fmt: skip
+
+    def free(self, within: float = 60.0) -> None:
+        """Wait until all nodes are idle again."""
+        self._until(len(self.boxes), within)
+
+    def close(self) -> None:
+        self.do("scancel", "--user=root", check=False)
+        names = [f"d-{name}.pid" for name in self.boxes]
+        for name in (*names, "ctl.pid", "munge.pid"):
+            with suppress(OSError, ValueError):
+                os.kill(int((self.folder / name).read_text()), signal.SIGKILL)
+        for box in self.boxes.values():
+            for pid in box.processes():
+                if pid != box.pid:
+                    with suppress(OSError):
+                        os.kill(pid, signal.SIGKILL)
+
+    def _write(self) -> None:
+        address = next(iter(self.boxes.values())).here
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={name} NodeAddr={box.address}"
+            f" Port={self._base + number} CPUs=2 State=UNKNOWN"
+            for number, (name, box) in enumerate(self.boxes.items(), start=1)
+        )
+        (self.folder / "slurm.conf").write_text(
+            _CONF.format(
+                host=socket.gethostname().partition(".")[0], address=address, port=self._base,
+                folder=self.folder, plugins=self._plugins, nodes=nodes,
+            )
+        )  # fmt: skip
+
+    @property
+    def epilog(self) -> Path:
+        """A program that is executed on each node behind each job, where it is there."""
+        return self.folder / "epilog.own"
+
+    def _start(self) -> None:
+        script = f"#!/bin/sh\n[ ! -e {self.epilog} ] || exec sh {self.epilog}\n"
+        (self.folder / "epilog").write_text(script)
+        (self.folder / "epilog").chmod(0o755)
+        key = self.folder / "key"
+        key.write_bytes(secrets.token_bytes(1024))
+        key.chmod(0o400)
+        self.folder.chmod(0o755)
+        self._daemon(
+            f"{self._root}/usr/sbin/munged", f"--key-file={key}", "--force",
+            f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munge.pid",
+            f"--log-file={self.folder}/munge.log", f"--seed-file={self.folder}/seed",
+        )  # fmt: skip
+        self._daemon(f"{self._root}/usr/sbin/slurmctld-wlm", "-f", f"{self.folder}/slurm.conf")
+        for name in self.boxes:
+            (self.folder / f"spool-{name}").mkdir()
+            # A box has a /sys of its own, without the control groups that slurmd looks for.
+            self.boxes[name].run("sh", "-ec", _GROUPS)
+            self.serve(name)
+        self._until(len(self.boxes), 60.0)
+
+    def _daemon(self, *argv: str) -> None:
+        environment = {**self.environment, "LD_LIBRARY_PATH": self._libraries}
+        environment["SLURM_CONF"] = f"{self.folder}/slurm.conf"
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, f"{argv}: {done.stderr}\n{self.logs}"
+
+    def _until(self, count: int, within: float) -> None:
+        deadline = time.monotonic() + within
+        while True:
+            found = self.do("sinfo", "--noheader", "--Node", "--format=%T", check=False).split()
+            if found.count("idle") == count:
+                return
+            assert time.monotonic() < deadline, f"{found}\n{self.logs}"
+            time.sleep(0.2)
