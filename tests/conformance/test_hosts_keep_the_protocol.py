@@ -137,7 +137,9 @@ def slurm(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     """A node of a job."""
     cluster = Cluster(tmp_path_factory.mktemp("slurm"), lab, 1)
     try:
-        job = cluster.do("sbatch", "--parsable", "--wrap", "exec sleep 3600").strip()
+        job = cluster.do(
+            "sbatch", "--output=/dev/null", "--parsable", "--wrap", "exec sleep 3600"
+        ).strip()
         deadline = time.monotonic() + 60
         while f"{job} RUNNING" not in cluster.jobs:
             assert time.monotonic() < deadline, cluster.logs

@@ -196,7 +196,9 @@ def test_in_an_allocation_a_run_uses_its_nodes(site: Site) -> None:
 
 
 def test_a_command_reaches_a_node_of_a_job_by_its_number(site: Site) -> None:
-    job = site.cluster.do("sbatch", "--parsable", "-w", "n3", "--wrap", "sleep 100").strip()
+    job = site.cluster.do(
+        "sbatch", "--output=/dev/null", "--parsable", "-w", "n3", "--wrap", "sleep 100"
+    ).strip()
     site.until(lambda: f"{job} RUNNING" in site.cluster.jobs)
     assert site.iotrial("status", f"slurm://{job}/n3").wait(60) == 0, site.said
     assert "No setting is left to restore" in site.said
@@ -210,7 +212,15 @@ def test_what_salloc_refuses_is_said_once(site: Site) -> None:
 
 
 def test_it_says_what_it_waits_for_and_leaves_no_request_behind(site: Site) -> None:
-    site.cluster.do("sbatch", "--parsable", "--nodes=4", "--exclusive", "--wrap", "sleep 300")
+    site.cluster.do(
+        "sbatch",
+        "--output=/dev/null",
+        "--parsable",
+        "--nodes=4",
+        "--exclusive",
+        "--wrap",
+        "sleep 300",
+    )
     for sign in (signal.SIGKILL, signal.SIGINT):
         process = site.run()
         site.until(lambda: "waiting for job" in site.said)

@@ -51,6 +51,7 @@ def mirror(node: Node) -> Iterator[str]:
     """A RAID1 of the disks a and b."""
     members = [f"/dev/{node.disk(each)}" for each in ("a", "b")]
     options = ["--run", "--level=1", "--raid-devices=2", "--metadata=1.2", "--bitmap=internal"]
+    options += ["--assume-clean"]  # while it resyncs its bitmap cannot be changed: EBUSY
     node.do("mdadm", "--create", "/dev/md0", *options, *members)
     yield "md0"
     node.do("mdadm", "--stop", "/dev/md0")
