@@ -22,6 +22,7 @@ from iotrial.errors import RefusedError
 from iotrial.execute.preflight import check_machine
 from iotrial.hosts import container as container_of
 from iotrial.hosts.via.podman import HOST
+from iotrial.look.doctor import examine
 from iotrial.model.host import Access
 from iotrial.plan.load import load_study
 
@@ -231,4 +232,6 @@ def test_a_container_that_cannot_be_entered_from_outside_is_refused(
         with pytest.raises(RefusedError, match="nothing would restore the host") as refused:
             check_machine(host, load_study(study))
         assert "run iotrial on that machine" in refused.value.message
+        (row,) = (each for each in examine(host, tools=()) if each.name == "guard")
+        assert (row.verdict, "settings are refused" in row.remedy) == ("warn", True)
     podman.close()

@@ -54,6 +54,7 @@ def examine(
     them.
     """
     found = [_owed(owed, unseen(host))]
+    found += [_guard(host)] if host.unguarded else []
     found += [_safely(each, host) for each in CHECKS]
     if tools is None:
         return (*found, *_any_tool(host))
@@ -121,6 +122,11 @@ def _root(host: Reader) -> HostCheck:
         return HostCheck("root", "ok", "running as root")
     reason = "not root: settings and loop devices are not available"
     return HostCheck("root", "warn", reason, f"{as_root()} …; file targets and tool options work")
+
+
+def _guard(host: Reader) -> HostCheck:
+    return HostCheck("guard", "warn", f"no guard would restore it: {host.unguarded}",
+                     "File targets and tool options work; settings are refused.")  # fmt: skip
 
 
 def _sysfs(host: Reader) -> HostCheck:
