@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -133,3 +134,33 @@ def test_the_epilog_is_a_program_that_does_nothing_where_nothing_is_owed(tmp_pat
     assert done.returncode == 1
     assert "settings are left to restore" in done.stderr
     assert "a journal of format 99" in (journals / "a.restored").read_text()
+
+
+def test_an_allocation_that_cannot_be_had_is_said_in_the_words_of_salloc(programs: Path) -> None:
+    with pytest.raises(HostError, match="salloc is not installed"), slurm.allocation([], print):
+        pass
+    program(programs, "salloc", 'echo "salloc: error: Job submit failed: Invalid" >&2; exit 1')
+    refused = pytest.raises(UsageError, match="salloc: Job submit failed: Invalid")
+    with refused, slurm.allocation(["-N1"], print):
+        pass
+
+
+def test_an_allocation_is_in_the_environment_while_it_lasts(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program(
+        programs, "salloc",
+        'while [ "$1" != sh ]; do shift; done\n'
+        'SLURM_JOB_ID=7 SLURM_JOB_NODELIST="n[1-2]" OTHER=1 "$@"\n'
+        f": >{programs}/released",
+    )  # fmt: skip
+    said: list[str] = []
+    with slurm.allocation(["-N2"], said.append) as job:
+        assert (job, slurm.job_here(), os.environ[slurm.NODES]) == ("7", "7", "n[1-2]")
+        assert "OTHER" not in os.environ
+        assert not (programs / "released").exists()
+    assert (programs / "released").exists()
+    assert (slurm.job_here(), said) == ("", ["job 7: n[1-2]"])
+    monkeypatch.setenv(slurm.JOB, "8")
+    with pytest.raises(UsageError, match="this is job 8"), slurm.allocation([], print):
+        pass

@@ -17,6 +17,7 @@ from __future__ import annotations
 import os
 import re
 import selectors
+import shutil
 import signal
 import subprocess
 import threading
@@ -149,6 +150,8 @@ def allocation(words: Sequence[str], said: Callable[[str], None]) -> Iterator[st
             f"this is job {job_here()} of Slurm already",
             advice="Remove --slurm: its nodes are used.",
         )
+    if shutil.which("salloc") is None:
+        raise HostError("salloc is not installed on this host", advice=_INSTALL)
     argv = ["setpriv", "--pdeathsig", "TERM", "--", "salloc", "--job-name=iotrial", *words]
     pipe = subprocess.PIPE
     try:
@@ -226,6 +229,8 @@ class _Waiting:
 
     def _refused(self) -> NoReturn:
         self._process.wait(_ENDS_WITHIN)
+        if self._process.stderr is not None:
+            self._complaints += self._process.stderr.read()
         text = self._complaints.decode("utf-8", "replace").strip()
         why = (
             text.splitlines()[-1].removeprefix("salloc: ").removeprefix("error: ")
