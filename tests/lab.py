@@ -78,7 +78,7 @@ class Box:
         self._veth = f"it{lab.mark}{number}"
         network, self._space = _new_network()
         third, fourth = divmod(4 * network, 256)
-        self.here, self.address = (f"{_NETWORK}.{third}.{fourth + n}" for n in (1, 2))
+        self._here, self.address = (f"{_NETWORK}.{third}.{fourth + n}" for n in (1, 2))
         self._sshd: subprocess.Popen[bytes] | None = None
         try:
             self._connect()
@@ -91,6 +91,10 @@ class Box:
     def where(self) -> str:
         """What stands in a study as ``ssh``."""
         return f"-F {self._lab.config} {self.name}"
+
+    @property
+    def here(self) -> str:
+        return self._here
 
     @property
     def pid(self) -> int:
@@ -134,12 +138,12 @@ class Box:
         inside, outside = ("ip", "-n", self._space), self._outside
         peer = ("peer", "name", "eth0", "netns", self._space)
         _do(*outside, "link", "add", self._veth, "type", "veth", *peer)
-        _do(*outside, "address", "add", f"{self.here}/30", "dev", self._veth)
+        _do(*outside, "address", "add", f"{self._here}/30", "dev", self._veth)
         _do(*outside, "link", "set", self._veth, "up")
         _do(*inside, "address", "add", f"{self.address}/30", "dev", "eth0")
         _do(*inside, "link", "set", "eth0", "up")
         _do(*inside, "link", "set", "lo", "up")
-        _do(*inside, "route", "add", "default", "via", self.here)
+        _do(*inside, "route", "add", "default", "via", self._here)
 
     def _serve(self, into: Sequence[tuple[Path, str]]) -> None:
         mounts = "".join(
