@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ pytestmark = [
     pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
 ]
 
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "slurm.md"
 KILLS = 20
 LATEST = 8.0
 """Seconds after the start; a run of the study below takes about as long."""
@@ -115,6 +117,16 @@ class Site:
                     found.append(path.parent.name)
         return found
 
+    def holders(self) -> list[str]:
+        """What is left of programs that held an allocation."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):
+                ours = f"{self.cluster.bin}/".encode() in (path.parent / "environ").read_bytes()
+                if ours and b"salloc" in path.read_bytes():
+                    found.append(path.parent.name)
+        return found
+
     @property
     def reservations(self) -> str:
         return self.cluster.do("scontrol", "show", "reservation", "--oneliner", check=False)
@@ -138,7 +150,7 @@ class Site:
     def clean(self, before: list[str]) -> None:
         """Wait until nothing is changed, owed, loaded or allocated any more."""
         self.until(lambda: not self.cluster.jobs)
-        self.until(lambda: not self.loads() and not self.owed())
+        self.until(lambda: not self.loads() and not self.owed() and not self.holders())
         assert self.seen() == before
 
     def close(self) -> None:
@@ -331,3 +343,38 @@ def test_the_epilog_restores_what_nobody_else_would(site: Site) -> None:
         assert "drain" not in states
     finally:
         site.cluster.epilog.unlink()
+
+
+def test_the_commands_of_the_page_do_what_it_says(site: Site) -> None:
+    """The study of docs/slurm.md in small, in each of the three ways that the page names."""
+    page = PAGE.read_text("utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (study,) = (text for language, text in blocks if language == "toml")
+    small = study.replace('"10s"', '"0.2s"').replace("/tmp/iotrial-test", f"{site.folder}/file")
+    (site.folder / "study.toml").write_text(f'{small}[design]\nblocks = 1\nsettle = "0s"\n')
+    (site.folder / "bin").mkdir()
+    iotrial = site.folder / "bin" / "iotrial"
+    iotrial.write_text(f'#!/bin/sh\nexec {sys.executable} -m iotrial.cli.main "$@"\n')
+    iotrial.chmod(0o755)
+    commands = [text for language, text in blocks if not language]
+    shown = [c for c in commands if "run study.toml" in c and "--reserve" not in c]
+    assert [c.split()[0] for c in shown] == ["iotrial", "salloc", "sbatch"]
+    before = site.seen()
+    path = f"{site.folder}/bin:{site.cluster.environment['PATH']}"
+    for each in shown:
+        command = each
+        if command.startswith("sbatch"):  # iotrial is on a node then, and reaches no other box
+            command = each.replace("n[1-2]", "n1")
+            written = (site.folder / "study.toml").read_text()
+            (site.folder / "study.toml").write_text(written.replace('"n[1-2]"', '"n1"'))
+        done = subprocess.run(
+            ["sh", "-c", command], cwd=site.folder, env={**site.cluster.environment, "PATH": path},
+            capture_output=True, text=True, timeout=200, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, (command, done.stderr)
+        site.until(lambda: not site.cluster.jobs, 200)
+        site.clean(before)
+    found = [each.parent.name for each in site.folder.rglob("plan.jsonl")]
+    said = [each.read_text("utf-8", "replace") for each in site.folder.glob("slurm-*.out")]
+    assert len(found) == 3, (found, said)
+    assert "buffer" in found

@@ -2,8 +2,9 @@
 
 An allocation is held by salloc(1), whose command reads a pipe of ours: when we end, killed or not,
 the pipe ends, the command too, and salloc releases what it holds.  While it still waits for nodes
-it has no command yet; then the kernel tells it of our death (PR_SET_PDEATHSIG of prctl(2)), and it
-withdraws its request.
+it has no command yet: a shell beside it reads the same pipe, and has it withdraw its request.  A
+salloc that is told to end while its command ends may loop for ever (22.05: seen), so it is first
+let alone, then told, then killed, and its job cancelled by name.
 
 The end of a job is a lease: its nodes must have their settings back, and no load, before Slurm ends
 what runs there.  So we ask for how long it lasts, now and then, for its limit can be changed, and
@@ -16,9 +17,9 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import selectors
 import shutil
-import signal
 import subprocess
 import threading
 import time
@@ -35,6 +36,23 @@ _VALUE = re.compile(r"[A-Za-z0-9_+*][A-Za-z0-9_.,:+*\[\]-]*")
 _LEFT = re.compile(r"(?:(?:(\d+)-)?(\d+):)?(\d+):(\d+)")
 _PENDING = re.compile(rb"job (?:allocation )?(\d+)")
 _WITHIN = 60.0
+_HOLDER = """
+exec 3<&0
+name=$1
+shift
+salloc "$@" <&3 3<&- &
+held=$!
+{
+    cat <&3
+    sleep 1
+    kill -s TERM "$held" || exit
+    sleep 10
+    kill -s KILL "$held" || exit
+    scancel "--name=$name"
+} >/dev/null 2>&1 &
+exec 3<&- <&-
+wait "$held"
+"""
 _HELD = 'env -0; printf "\\0"; exec cat >/dev/null'
 _SHOWN_EVERY = 15.0
 _ENDS_WITHIN = 30.0
@@ -152,7 +170,8 @@ def allocation(words: Sequence[str], said: Callable[[str], None]) -> Iterator[st
         )
     if shutil.which("salloc") is None:
         raise HostError("salloc is not installed on this host", advice=_INSTALL)
-    argv = ["setpriv", "--pdeathsig", "TERM", "--", "salloc", "--job-name=iotrial", *words]
+    name = f"iotrial-{secrets.token_hex(4)}"
+    argv = ["sh", "-c", _HOLDER, "sh", name, *words, f"--job-name={name}"]
     pipe = subprocess.PIPE
     try:
         process = subprocess.Popen(
@@ -245,12 +264,10 @@ class _Waiting:
             if pipe is not None:
                 with suppress(OSError):
                     pipe.close()
-        if b"\0\0" not in self._answers:  # it still waits, and reads no pipe
-            self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(_ENDS_WITHIN)
         except subprocess.TimeoutExpired:
-            self._process.terminate()
+            self._process.kill()
             self._process.wait()
 
 
