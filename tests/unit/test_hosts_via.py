@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from iotrial.errors import RefusedError
+from iotrial.hosts.container import INITIAL, ShellNamespaces, outside
 from iotrial.hosts.via import connector, need_chosen
 from iotrial.hosts.via import docker as docker_via
 from iotrial.hosts.via import kubectl as kubectl_via
@@ -82,3 +84,18 @@ def test_a_command_that_another_person_wrote_is_not_executed() -> None:
     message = "the profile p would execute a command on this host: rm -rf /"
     with pytest.raises(RefusedError, match=re.escape(message)):
         need_chosen(["podman://box", "shell://rm -rf /"], "the profile p", "--on HOST")
+
+
+def test_a_container_of_another_kernel_is_not_looked_for_here() -> None:
+    """Its namespaces may have the numbers of some that are here."""
+    here = {kind: str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("pid", "mnt")}
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert not ShellNamespaces(**here, boot=boot).apart
+    assert outside(ShellNamespaces(**here, boot=boot)).why == ""
+    if here["pid"] != INITIAL:
+        assert ShellNamespaces(**here, boot="another").apart
+    apart = ShellNamespaces("pid:[1]", here["mnt"], "another")
+    assert "run iotrial" in outside(apart).why
+    assert not outside(apart).descriptors
+    assert not ShellNamespaces(INITIAL, here["mnt"], "another").apart
+    assert not ShellNamespaces().apart

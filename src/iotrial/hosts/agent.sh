@@ -60,8 +60,10 @@ hello() {
     text 0 "${XDG_RUNTIME_DIR-}"
     text 0 "${XDG_STATE_HOME-}"
     text 0 "${IOTRIAL_STATE-}"
+    WHY=
+    read -r WHY </proc/sys/kernel/random/boot_id
     WORD=$(readlink /proc/self/ns/pid 2>/dev/null)
-    text 0 "$WORD $(readlink /proc/self/ns/mnt 2>/dev/null)"
+    text 0 "$WORD $(readlink /proc/self/ns/mnt 2>/dev/null) $WHY"
     unset IOTRIAL_SUDO
 }
 

@@ -49,15 +49,18 @@ _ENDS = "it runs in a container (a PID namespace), and a container that is kille
 
 @dataclass(frozen=True, slots=True)
 class ShellNamespaces:
-    """Those of a shell, as the links in ``/proc/self/ns`` read; '' where it could not say."""
+    """Those of a shell, as the links in ``/proc/self/ns`` read, and which kernel's they are: other
+    kernels give the same numbers to others.  '' where it could not say."""
 
     pid: str = ""
     mnt: str = ""
+    boot: str = ""
 
     @property
     def apart(self) -> bool:
         """Whether it would end with something else than its machine, or this process."""
-        return self.pid not in ("", INITIAL, _link(Path("/proc/self"), "pid"))
+        own = _link(Path("/proc/self"), "pid") if self.boot == _boot() else ""
+        return self.pid not in ("", INITIAL, own)
 
 
 @dataclass
@@ -135,13 +138,19 @@ def outside(inner: ShellNamespaces) -> ContainerAccess:
 
 
 def _process_in(inner: ShellNamespaces) -> Path | None:
-    """The oldest process of this machine that is in them."""
+    """The oldest process of this machine that is in them; None: they are no kernel's here."""
+    if not inner.boot or inner.boot != _boot():
+        return None
     numbers = sorted(int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
     for number in numbers:
         process = Path("/proc", str(number))
         if _link(process, "mnt") == inner.mnt and _link(process, "pid") == inner.pid:
             return process
     return None
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
 
 
 def _link(process: Path, kind: str) -> str:
