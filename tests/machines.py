@@ -31,6 +31,7 @@ class Written:
     scripts: dict[str, str] = field(default_factory=dict)
     name: str = "written"
     remote: bool = False
+    unguarded: str = ""
 
     def add(self, path: str, text: str | bytes) -> None:
         self.files[path] = text if isinstance(text, bytes) else f"{text}\n".encode()

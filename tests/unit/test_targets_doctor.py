@@ -110,6 +110,17 @@ def test_debts_are_the_gravest() -> None:
     assert overall(tuple(checks.values())) == "bad"
 
 
+def test_a_host_that_no_guard_would_restore_is_said() -> None:
+    host = healthy()
+    assert "guard" not in verdicts(host)
+    host.unguarded = "it is in a container"
+    check = verdicts(host)["guard"]
+    assert (check.verdict, check.reason) == (
+        "warn",
+        "no guard would restore it: it is in a container",
+    )
+
+
 def test_no_room_no_loop_driver_and_one_scheduler_are_remarks() -> None:
     host = healthy()
     room = ("stat", "-f", "-c", "%a %S %T", "/")
