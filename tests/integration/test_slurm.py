@@ -6,7 +6,6 @@ changed are settings of their own network, and nobody calls ``restore``.
 from __future__ import annotations
 
 import os
-import random
 import re
 import signal
 import subprocess
@@ -30,9 +29,6 @@ pytestmark = [
 ]
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "slurm.md"
-KILLS = 20
-LATEST = 8.0
-"""Seconds after the start; a run of the study below takes about as long."""
 LEASE = 5
 STUDY = """
 question = "Is everything given back?"
@@ -242,54 +238,6 @@ def test_it_says_what_it_waits_for_and_leaves_no_request_behind(site: Site) -> N
         site.until(lambda: len(site.cluster.jobs) == 1)
 
 
-def test_a_controller_that_is_killed_leaves_no_job_and_nothing_changed(
-    site: Site, times: Callable[[int], int]
-) -> None:
-    before, moments, struck = site.seen(), random.Random(1), 0
-    for _ in range(times(KILLS)):
-        process = site.run()
-        time.sleep(moments.uniform(0.3, LATEST))
-        process.kill()
-        process.wait()
-        struck += bool(site.owed())
-        site.clean(before)
-    assert struck, "no kill fell into a session"
-
-
-def test_a_job_that_is_cancelled_leaves_nothing_changed(
-    site: Site, times: Callable[[int], int]
-) -> None:
-    before, moments, struck = site.seen(), random.Random(2), 0
-    for _ in range(times(KILLS)):
-        process = site.run(runtime="0.5s")
-        site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
-        time.sleep(moments.uniform(0.0, LATEST))
-        struck += bool(site.owed())
-        site.cluster.do("scancel", "--user=root")
-        assert process.wait(200) in (0, 4, 6), site.said
-        site.clean(before)
-    assert struck, "no job was cancelled within a session"
-
-
-def test_a_node_whose_slurmd_is_killed_leaves_nothing_changed(
-    site: Site, times: Callable[[int], int]
-) -> None:
-    """The steps of its job live on without it; the job is ended while it is gone."""
-    before, moments, struck = site.seen(), random.Random(3), 0
-    for _ in range(times(KILLS)):
-        process = site.run(runtime="0.5s")
-        site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
-        time.sleep(moments.uniform(0.0, LATEST))
-        struck += bool(site.owed())
-        os.kill(site.cluster.daemon("n1"), signal.SIGKILL)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(300) in (0, 4, 5, 6, 130), site.said
-        site.cluster.serve("n1")
-        site.clean(before)
-        site.cluster.free()
-    assert struck, "no slurmd was killed within a session"
-
-
 def test_a_run_ends_before_its_job_does(site: Site) -> None:
     """The limit is two minutes; the last of them is kept for restoring."""
     before = site.seen()
@@ -301,28 +249,6 @@ def test_a_run_ends_before_its_job_does(site: Site) -> None:
     assert process.wait(60) == 3, site.said
     assert "too soon to measure" in site.said
     site.clean(before)
-
-
-def test_a_reservation_is_made_for_a_run_and_deleted_after_it(
-    site: Site, state: Path, times: Callable[[int], int]
-) -> None:
-    before, moments, found = site.seen(), random.Random(4), 0
-    reserve = ("--reserve", "Nodes=n[1-2] Duration=20")
-    process = site.run(*reserve)
-    site.until(lambda: "iotrial-" in site.reservations)
-    assert process.wait(200) == 0, site.said
-    assert "reservation iotrial-" in site.said
-    assert "iotrial-" not in site.reservations
-    for _ in range(times(KILLS)):
-        process = site.run(*reserve)
-        time.sleep(moments.uniform(0.3, LATEST))
-        found += "iotrial-" in site.reservations
-        process.kill()
-        process.wait()
-        site.clean(before)
-        site.until(lambda: "iotrial-" not in site.reservations)
-        site.until(lambda: not list((state / "journal.d").glob("*.journal")))
-    assert found, "no kill fell into a reservation"
 
 
 def test_the_epilog_restores_what_nobody_else_would(site: Site) -> None:
