@@ -240,3 +240,17 @@ def test_a_container_that_cannot_be_entered_from_outside_is_refused(
         (row,) = (each for each in examine(host, tools=()) if each.name == "guard")
         assert (row.verdict, "settings are refused" in row.remedy) == ("warn", True)
     podman.close()
+
+
+def test_a_user_who_is_not_root_measures_in_it_and_changes_nothing(
+    podman: Podman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What that user keeps is in a folder of the user's own, as elsewhere."""
+    monkeypatch.setenv("PATH", f"{podman.bin}:{os.environ['PATH']}")
+    own = ("--env", "HOME=/dev/shm/home", "--env", "XDG_RUNTIME_DIR=/dev/shm")
+    podman.run("plain", "--network", "none", "--privileged", *own)
+    with HOST.connect(Access("65534@plain", "box")) as host:
+        assert host.run(["id", "-u"]).text == "65534\n"
+        assert "user 65534" in host.unprivileged
+        assert host.run(["printenv", "IOTRIAL_STATE"]).exit
+    podman.close()

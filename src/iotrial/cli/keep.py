@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from iotrial.keep.native import NativeExport, NativeFile
     from iotrial.keep.profile import Profile
     from iotrial.model.host import Host
-from iotrial.model.study import StudyHost
+    from iotrial.model.study import StudyHost
+
 
 DIFFERS = 1
 

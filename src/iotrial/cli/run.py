@@ -181,10 +181,32 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     if reserve is not None and slurm is None:
         raise click.UsageError("--reserve is an option of --slurm")
     with allocated(output, slurm, reserve, pretend=pretend):
-        return _command(
-            output, study, out, arms, blocks, live,
-            prior=prior, noise=noise, pretend=pretend, more_blocks=more_blocks, until=until,
-        )  # fmt: skip
+        address = address_of(live)
+        wish = ExtensionRequest(more_blocks, until)
+        if wish.asked(study):
+            if out or prior or noise or blocks is not None or arms != ARMS:
+                raise click.UsageError(
+                    "--more-blocks and --until can be combined with --live and --pretend only"
+                )
+            loaded = lengthened(output, study, wish, pretend=pretend)
+            outcome = execute(output, loaded, study, address=address, pretend=pretend)
+            return conclude(output, outcome.results, outcome)
+        loaded = replace(study_at(study), pretended=pretend)
+        if noise:
+            loaded = as_aa(loaded, arms, blocks or 0)
+        elif blocks is not None or arms != ARMS:
+            raise click.UsageError("--arms and --blocks are options of an A/A study: add --aa")
+        folder = out or folder_of(Path("results"), loaded)
+        if prior is not None:
+            loaded = _ordered(output, loaded, prior, folder)
+        if (folder / "plan.jsonl").exists() and is_finished(folder):
+            output.note(
+                f"the study in {folder} is complete; for a new execution name another --out"
+            )
+            check(folder, loaded)
+            return conclude(output, open_results(folder), None)
+        outcome = execute(output, loaded, folder, address=address, pretend=pretend)
+        return conclude(output, outcome.results, outcome)
 
 
 @contextmanager
@@ -211,46 +233,6 @@ def _words(option: str, text: str | None) -> list[str]:
         return shlex.split(text or "")
     except ValueError as error:
         raise UsageError(f"{option} {text!r}: {error}", advice="Quote it once.") from error
-
-
-def _command(  # noqa: PLR0913, PLR0917 (as they came)
-    output: Output,
-    study: Path,
-    out: Path | None,
-    arms: int,
-    blocks: int | None,
-    live: str | None,
-    *,
-    prior: Path | None,
-    noise: bool,
-    pretend: bool,
-    more_blocks: int | None,
-    until: float | None,
-) -> int:
-    address = address_of(live)
-    wish = ExtensionRequest(more_blocks, until)
-    if wish.asked(study):
-        if out or prior or noise or blocks is not None or arms != ARMS:
-            raise click.UsageError(
-                "--more-blocks and --until can be combined with --live and --pretend only"
-            )
-        loaded = lengthened(output, study, wish, pretend=pretend)
-        outcome = execute(output, loaded, study, address=address, pretend=pretend)
-        return conclude(output, outcome.results, outcome)
-    loaded = replace(study_at(study), pretended=pretend)
-    if noise:
-        loaded = as_aa(loaded, arms, blocks or 0)
-    elif blocks is not None or arms != ARMS:
-        raise click.UsageError("--arms and --blocks are options of an A/A study: add --aa")
-    folder = out or folder_of(Path("results"), loaded)
-    if prior is not None:
-        loaded = _ordered(output, loaded, prior, folder)
-    if (folder / "plan.jsonl").exists() and is_finished(folder):
-        output.note(f"the study in {folder} is complete; for a new execution name another --out")
-        check(folder, loaded)
-        return conclude(output, open_results(folder), None)
-    outcome = execute(output, loaded, folder, address=address, pretend=pretend)
-    return conclude(output, outcome.results, outcome)
 
 
 def _ordered(output: Output, study: Study, prior: Path, folder: Path) -> Study:

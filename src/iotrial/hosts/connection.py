@@ -200,7 +200,7 @@ _PLACES = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", STATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class RemoteCommand:
     """A local command whose far end executes what it was asked to.  ``opening`` is what it must be
     told on stdin first: the far end is a shell then, which must have nothing else to read until it
     has said :attr:`AgentConnection.opened`; it may read ahead, and what it has read is lost to the
@@ -246,11 +246,11 @@ class AgentConnection(ABC):
             raise
 
     @abstractmethod
-    def first(self, text: str) -> Session:
+    def first(self, text: str) -> RemoteCommand:
         """What connects, and has a shell of the user's there execute ``text``."""
 
     @abstractmethod
-    def more(self, text: str) -> Session:
+    def more(self, text: str) -> RemoteCommand:
         """The same for what is beside that, on the same machine or not at all."""
 
     @abstractmethod
@@ -374,12 +374,12 @@ class AgentConnection(ABC):
 
     # -- sessions ---------------------------------------------------------------------------------
 
-    def session(self, arguments: str) -> Session:
+    def session(self, arguments: str) -> RemoteCommand:
         """What runs ``/bin/sh`` with these arguments there, as the agent's user, over this
         connection or not at all."""
         return self.more(f"exec {'sudo -n ' if self.sudo else ''}/bin/sh {arguments}")
 
-    def running(self, script: str) -> Session:
+    def running(self, script: str) -> RemoteCommand:
         """What runs ``script`` there and leaves it stdin.  Base64, because whatever the login shell
         there is, it must not read it."""
         packed = base64.b64encode(script.encode("utf-8", "surrogateescape")).decode("ascii")
@@ -471,17 +471,17 @@ class Connection(AgentConnection):
         self._folder, self._alive = control_folder()
         super().__init__(name)
 
-    def first(self, text: str) -> Session:
+    def first(self, text: str) -> RemoteCommand:
         return self._command(text, "ControlMaster=yes", f"ControlPath={self._folder}/c")
 
-    def more(self, text: str) -> Session:
+    def more(self, text: str) -> RemoteCommand:
         # never a connection of its own
         own = ("ControlMaster=no", f"ControlPath={self._folder}/c", "ProxyCommand=false")
         return self._command(text, *own)
 
-    def _command(self, text: str, *options: str) -> Session:
+    def _command(self, text: str, *options: str) -> RemoteCommand:
         said = (word for option in (*_OPTIONS, *options) for word in ("-o", option))
-        return Session(["ssh", *said, *self._words, text])
+        return RemoteCommand(["ssh", *said, *self._words, text])
 
     def tunnel(self, path: str) -> AbstractContextManager[str]:
         """See :func:`iotrial.hosts.connection.tunnel`.  Raises HostError where the agent is root by
@@ -523,13 +523,14 @@ class WrappedConnection(AgentConnection):
         self._argv = tuple(argv)
         self._is_shell = is_shell
         super().__init__(name)
-        self.outside = outside(self.namespaces)
+        if self.uid == 0:  # others change nothing that would outlive the container
+            self.outside = outside(self.namespaces)
 
-    def first(self, text: str) -> Session:
+    def first(self, text: str) -> RemoteCommand:
         if self._is_shell:
             mark = self.opened.decode().strip()
-            return Session([*self._argv], f"printf '\\n%s\\n' '{mark}'; {text}\n".encode())
-        return Session([*self._argv, "/bin/sh", "-c", text])
+            return RemoteCommand([*self._argv], f"printf '\\n%s\\n' '{mark}'; {text}\n".encode())
+        return RemoteCommand([*self._argv, "/bin/sh", "-c", text])
 
     more = first
 

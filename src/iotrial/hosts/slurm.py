@@ -50,8 +50,10 @@ held=$!
     kill -s KILL "$held" || exit
     scancel "--name=$name"
 } >/dev/null 2>&1 &
+watcher=$!
 exec 3<&- <&-
 wait "$held"
+kill "$watcher" # its number may be another process's from now on
 """
 _HELD = 'env -0; printf "\\0"; exec cat >/dev/null'
 _SHOWN_EVERY = 15.0

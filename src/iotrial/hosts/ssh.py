@@ -46,7 +46,7 @@ from iotrial.hosts.bounds import (
 from iotrial.hosts.connection import (
     AgentConnection,
     Connection,
-    Session,
+    RemoteCommand,
     WrappedConnection,
     pipes,
 )
@@ -538,7 +538,7 @@ class AgentHost:
             f"setsid {shlex.join(argv)} <&3 3<&- &\nexec 3<&- <&-\nwait"
         )
         if outside.descriptors:
-            session = Session(outside.argv(["/bin/sh", "-c", script]))
+            session = RemoteCommand(outside.argv(["/bin/sh", "-c", script]))
         else:
             session = self._connection.running(script)
         with watching(

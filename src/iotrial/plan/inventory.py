@@ -321,7 +321,10 @@ def inventory_problems(spec: StudyFile) -> Iterator[StudyProblem]:
     given = [key for key in ("ssh_config", "ansible", "slurm") if getattr(table, key)]
     if len(given) != 1:
         what = f"both {given[0]} and {given[1]} are given" if given else "it does not name a file"
-        advice = 'For example ssh_config = "~/.ssh/config", or ansible = "hosts.ini"'
+        advice = (
+            'For example ssh_config = "~/.ssh/config", ansible = "hosts.ini",'
+            ' or slurm = "$SLURM_JOB_NODELIST"'
+        )
         yield StudyProblem(("inventory",), what, advice)
     elif table.slurm and (what := problem_of(table.slurm)):
         advice = f"For example slurm = '{OWN_NODES}', or slurm = 'partition=storage state=idle'"

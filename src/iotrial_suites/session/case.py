@@ -238,6 +238,8 @@ def _on(host: Host, machine: HostVersions, needs: CaseNeeds, party: CaseHosts) -
     found = []
     if needs.root and host.unprivileged:
         found.append(f"needs root: {host.unprivileged}")
+    if needs.root and host.unguarded:
+        found.append(f"needs a guard that would outlive it: {host.unguarded}")
     if needs.kernel and numbers(machine.kernel) < needs.kernel:
         wanted = ".".join(map(str, needs.kernel))
         found.append(f"needs Linux {wanted}, and this is {machine.kernel}")

@@ -9,7 +9,7 @@
 
 lock=/run/iotrial/lock
 folder=/var/lib/iotrial/journal.d
-PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin
 export PATH
 
 owing() {

@@ -12,8 +12,6 @@ import shlex
 from iotrial.hosts.ssh import through
 from iotrial.model.host import Connector
 
-EXAMPLE = "sh"
-
 
 def check(to: str) -> str:
     try:
