@@ -86,13 +86,18 @@ class Container:
         self.pid = self.podman.run(self.name, "--network", "none", "--privileged")
 
     def seen(self) -> str:
-        """What a run changes, of the kernel's."""
+        """What a run changes, of the kernel's.  A scheduler that changes meanwhile takes a folder
+        away: then once more."""
         queue = Path("/sys/block", self.device, "queue")
-        return "\n".join(
-            f"{path.relative_to(queue)} {path.read_text().strip()}"
-            for path in sorted(queue.rglob("*"))
-            if path.is_file() and os.access(path, os.R_OK)
-        )
+        for _ in range(100):
+            with suppress(FileNotFoundError):
+                return "\n".join(
+                    f"{path.relative_to(queue)} {path.read_text().strip()}"
+                    for path in sorted(queue.rglob("*"))
+                    if path.is_file() and os.access(path, os.R_OK)
+                )
+            time.sleep(0.01)
+        raise AssertionError(f"{queue} does not hold still")
 
     def inside(self, *argv: str) -> str:
         entered = ["nsenter", "--target", str(self.pid), "--mount", "--net", "--pid", "--", *argv]
