@@ -176,7 +176,7 @@ def _row(row: Tunable, family: str, known: Mapping[str, Tunable]) -> Iterator[st
             yield f"it moves {pattern!r}, which is not the name of a tunable"
     device = _DEVICES[row.scope]
     row.probe(device)
-    if not (row.reload or row.how or row.change or row.path):
+    if not (row.reload or row.boot or row.how or row.change or row.path):
         yield "no file or command changes it, and reload does not explain why"
     for raw in GARBAGE:
         row.domain(raw).refusal("1")

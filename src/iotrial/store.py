@@ -132,6 +132,12 @@ class Store:
         return load(self.folder, self.study, self.planned, self.records)
 
 
+def note_boot(folder: Path, boot: Mapping[str, Any]) -> None:
+    """Note in boots.jsonl that a host was booted, with what, and what came up."""
+    if (folder / "plan.jsonl").exists():
+        files.append(folder / "boots.jsonl", files.line(boot), folder)
+
+
 def check(folder: Path, study: Study) -> None:
     """Whether ``folder`` may receive this study's results: new, empty, or its own to resume.
 

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 STABLE = "stable"
 _KERNEL = click.option(
     "--kernel",
-    type=click.Choice([STABLE, "backports"]),
-    help="Debian's own, or the newer one of its backports.  [default: stable, or the lab's]",
+    type=click.Choice([STABLE, "backports", "both"]),
+    help="Debian's own, the newer one of its backports, or both.  [default: stable, or the lab's]",
 )
 
 
@@ -93,7 +93,7 @@ def _up(output: Output, host: LocalHost, wish: LabRequest) -> tuple[Lab, str]:
         return power.powered(host, lab, lab.nodes, accelerator=how), how
     if folder.exists():  # an `up` was killed before anything ran
         power.down(folder)
-    image = built(host, places, output.note, wish.kernel or STABLE)
+    image = built(host, places, output.note, wish.kernel or kind.kernel)
     lab = planned(wish, kind, folder=folder, image=image.folder)
     how = accelerator(host, image, places.labs)
     try:

@@ -211,6 +211,11 @@ def need(host: Host, *programs: str) -> None:
 SIZE = "4G"
 """Of the root disk; it is sparse."""
 _PARTIAL = ".partial"
+_NEWER_TOO = (
+    'chroot "$1" apt-get install -y --no-install-recommends -o Dpkg::Use-Pty=0'
+    " linux-image-amd64/{suite}-backports"
+)
+"""The kernel that is there stays: it is a package of its own."""
 _PACKAGES_WITHIN = 1800.0
 _DISK_WITHIN = 300.0
 _FORGOTTEN = ("var/cache/apt", "var/lib/apt/lists", "var/log", "tmp", "run")
@@ -332,10 +337,14 @@ def _build(
     tell("making its disk")
     versions = (root / "var/lib/dpkg/status").read_text("utf-8", "replace")
     _dress(root, dict(wanted.texts))
-    release = max(each.name for each in (root / "lib/modules").iterdir())
+    releases = sorted(each.name for each in (root / "lib/modules").iterdir())
+    release = releases[0]
+    first = dict(wanted.texts)["first.sh"]
+    for each in releases:  # so that a node can boot another of its kernels itself
+        (root / f"boot/initrd.img-{each}").write_bytes(_first_stage(root, each, first))
     packed = (root / f"boot/vmlinuz-{release}").read_bytes()
     (folder / "kernel").write_bytes(unpacked(packed))
-    (folder / "initrd").write_bytes(_first_stage(root, release, dict(wanted.texts)["first.sh"]))
+    shutil.copyfile(root / f"boot/initrd.img-{release}", folder / "initrd")
     base = folder / "base.ext4"
     label = ["mke2fs", "-q", "-t", "ext4", "-L", "iotrial", "-d", str(root), str(base), SIZE]
     _do(host, label, _DISK_WITHIN)
@@ -358,6 +367,7 @@ def _unpack(host: Host, root: Path, wanted: ImageRecipe, come_from: PackageSourc
     options = root.with_name("apt.conf")
     options.touch(mode=0o600)  # a proxy may be said with its password
     options.write_text("".join(f"{line}\n" for line in come_from.options), "utf-8")
+    newer = _NEWER_TOO.format(suite=come_from.suite)
     command = [
         *("setpriv", "--pdeathsig", "KILL", "--"),
         *("unshare", "--mount", "--pid", "--fork", "--kill-child"),
@@ -366,9 +376,10 @@ def _unpack(host: Host, root: Path, wanted: ImageRecipe, come_from: PackageSourc
         f"--include={','.join(wanted.packages)}",
         *(f"--dpkgopt=path-exclude={each}" for each in wanted.left_out),
         f"--aptopt={options}",
+        *([f"--customize-hook={newer}"] if wanted.kernel == "both" else []),
         *(come_from.suite, str(root), "-"),
     ]
-    more = backports_of(come_from) if wanted.kernel == "backports" else ()
+    more = backports_of(come_from) if wanted.kernel != "stable" else ()
     lines = "".join(f"{line}\n" for line in (*come_from.lines, *more))
     _do(host, command, _PACKAGES_WITHIN, lines.encode())
     options.unlink()

@@ -54,13 +54,16 @@ class LabKind:
     """A kind of lab: its ``disks``; the ``networks`` that its nodes have among themselves;
     ``modules`` that are loaded at boot, with their parameters; ``files`` that a node finds on its
     root, text by path, with its role if it has one (``roles``).  It has ``nodes`` of them where
-    nobody says how many, and ``fewest`` at least."""
+    nobody says how many, and ``fewest`` at least; ``kernel`` names the image's where nobody does;
+    ``processors`` of each node (0: two where it is alone, else one)."""
 
     name: str
     summary: str
     disks: tuple[LabDisk, ...]
     nodes: int = 1
     fewest: int = 1
+    kernel: str = "stable"
+    processors: int = 0
     networks: tuple[Network, ...] = ("lab",)
     modules: tuple[tuple[str, str], ...] = ()
     files: Callable[[Lab, LabNode], Mapping[str, str]] = lambda _lab, _node: {}

@@ -52,10 +52,10 @@ def machine(accelerator: str, count: int = 1) -> list[str]:
     ]
 
 
-def processors(lab: Lab) -> int:
-    """Of each node.  One that is alone boots in half the time with two; several nodes would only
-    wait for each other."""
-    return 2 if len(lab.nodes) == 1 else 1
+def processors(lab: Lab, kind: LabKind) -> int:
+    """Of each node, where its kind says nothing.  One that is alone boots in half the time with
+    two; several nodes would only wait for each other."""
+    return kind.processors or (2 if len(lab.nodes) == 1 else 1)
 
 
 def command(
@@ -64,7 +64,7 @@ def command(
     """What starts a node; it detaches itself when its devices are there."""
     return [
         *("env", "-C", str(lab.place(node))),  # a socket's path holds 107 bytes (unix(7))
-        *machine(accelerator, processors(lab)),
+        *machine(accelerator, processors(lab, kind)),
         *("-daemonize", "-pidfile", str(lab.pid_file(node)), "-name", f"iotrial-{node.name}"),
         *("-m", str(MEMORY)),
         *("-kernel", str(image.kernel), "-initrd", str(lab.place(node) / "initrd")),

@@ -19,10 +19,15 @@ from importlib.resources import files
 from iotrial.errors import HostError
 from iotrial.model.host import Host
 
-FORMAT = 2
+FORMAT = 3
 """Of the image's folder, and of what is done to the root filesystem: raise it when that changes."""
-KERNELS = {"stable": "linux-image-amd64", "backports": "linux-image-amd64/{suite}-backports"}
-"""Kernel → its package, as apt-get(8) takes it."""
+KERNELS = {
+    "stable": "linux-image-amd64",
+    "backports": "linux-image-amd64/{suite}-backports",
+    "both": "linux-image-amd64",
+}
+"""Kernel → its package, as apt-get(8) takes it; of ``both`` the one that nodes start with, and the
+newer one is installed beside it."""
 _LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -118,7 +123,7 @@ class ImageRecipe:
 
 
 def recipe(suite: str, kernel: str = "stable") -> ImageRecipe:
-    """The recipe for a suite of Debian, with its own kernel or the newer one of its backports."""
+    """The recipe for a suite of Debian: with its own kernel, that of its backports, or both."""
     folder = files("iotrial_vmlab") / "guest"
     texts = {each.name: each.read_text("utf-8") for each in folder.iterdir() if each.is_file()}
     lines = texts.pop("packages.txt").splitlines()

@@ -41,6 +41,7 @@ def healthy() -> Written:
     host.add("/dev/loop-control", "")
     host.add(about.CLOCKSOURCE, "tsc")
     host.add(about.GOVERNOR, "performance")
+    host.scripts["iotrial-boot"] = "running|6.18.0|quiet\nkernel|6.18.0|\nmethod|kexec|\n"
     disk(host, "sda", "8:0", {"queue/scheduler": "[none] mq-deadline bfq"})
     for command, text in (
         (("id", "-u"), "0\n"),

@@ -148,12 +148,12 @@ def test_target_and_hosts_of_fabrics_are_told_the_same_name_and_ports(tmp_path: 
 
 
 def test_a_role_is_begun_at_boot_and_a_node_without_one_begins_nothing(tmp_path: Path) -> None:
-    node = lab(tmp_path, "cluster").nodes[0]
+    node, plain = lab(tmp_path, "cluster").nodes[0], ("boots", "disks")
     for name, kind in kinds().items():
         there = lab(tmp_path, name)
         found = seed_files(there, node, kind, KEYS)
-        assert (SCRIPT in found) is (name != "disks")
-        assert (WANTED in found) is (name != "disks")
+        assert (SCRIPT in found) is (name not in plain)
+        assert (WANTED in found) is (name not in plain)
         if WANTED in found:
             assert found[WANTED].link
             assert found[WANTED].data.decode() == f"/{UNIT}"

@@ -11,6 +11,7 @@ from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, common, pretend
 from iotrial.execute.settings.journal import sessions
 from iotrial.hosts.places import holder, journal_folder
+from iotrial.look.boots import boot_debt
 from iotrial.look.doctor import HostCheck, examine, overall
 from iotrial.look.topology import devices_here
 from iotrial.look.topology_words import warnings, words
@@ -57,6 +58,7 @@ def command(output: Output, host: str | None, study: Path | None, *, pretend: bo
         # What a run at work holds, it gives back: that is not owed.
         owing = () if holder(here) else sessions(here, journal_folder(here))
         owed = [line for each in owing for line in each.describe()]
+        owed += () if holder(here) else boot_debt(here)
         checks = examine(here, owed=owed)
         devices = devices_here(here)
     verdict = overall(checks)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 
 from iotrial.errors import HostUnreachable, UsageError
@@ -71,12 +71,17 @@ def machine(*, pretend: bool, place: StudyHost = HERE, purpose: str = "") -> Ite
 def machines(*, pretend: bool, purpose: str = "", several: bool = False) -> Iterator[Connect]:
     """How to get at hosts, each as :func:`machine` says, from any thread.  ``several``: this
     machine too has the name then that the study gives it, to tell it from the others."""
-    with nullcontext() if pretend else wakeup_pipe() as wakeup:
+    made_up: dict[str, Host] = {}  # each stays the same, however often it is reached
+    with nullcontext() if pretend else wakeup_pipe() as wakeup, ExitStack() as stack:
 
         def reach(place: StudyHost) -> AbstractContextManager[Host]:
             own = several or (place.way and not pretend)
             name = place.name if own else ""
             access = Access(name=name, wakeup=wakeup, purpose=purpose)
-            return connector("fake").connect(access) if pretend else reached(place, access)
+            if not pretend:
+                return reached(place, access)
+            if place.name not in made_up:
+                made_up[place.name] = stack.enter_context(connector("fake").connect(access))
+            return nullcontext(made_up[place.name])
 
         yield reach

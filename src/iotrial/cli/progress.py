@@ -30,6 +30,7 @@ from iotrial.model.event import (
 from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord, treatment_text
 from iotrial.plan.ahead import open_ended
+from iotrial.plan.boots import boot_factors
 from iotrial.plan.design import abreast
 from iotrial.report.layout import cut, folded
 from iotrial.units import format_value, format_wait
@@ -53,7 +54,9 @@ class ProgressDisplay:
         self._metrics = study.metrics
         self._last: dict[tuple[str, str], float] = {}
         self._widest = max((len(workload.name) for workload in study.judged), default=0)
-        self._pace = RunProgress(abreast(study), study.design.budget)
+        self._pace = RunProgress(
+            abreast(study), study.design.budget, boots=bool(boot_factors(study))
+        )
         longest = [
             (each.name, max((level.label for level in each.levels), key=len, default=""))
             for each in study.factors

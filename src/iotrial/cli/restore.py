@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import click
 from rich.text import Text
 
-from iotrial.cli.machine import machine, place_of
+from iotrial.cli.machine import machine, machines, place_of
 from iotrial.cli.output import Output, common, pretend
+from iotrial.execute.boot import FIRST_WITHIN, bring_back, need_own_boot
 from iotrial.execute.settings.guard import epilog, locked
 from iotrial.execute.settings.restore import RestoreReport, forget, read_reports, restore
 from iotrial.hosts.places import journal_folder, unseen
+from iotrial.look.boots import boot_debt, boot_means
 
 
 @click.command()
@@ -53,10 +55,8 @@ def command(
         if not output.json:
             output.text(epilog().rstrip("\n"))
         return
-    with (
-        machine(pretend=pretend, place=place_of(host), purpose="restore") as here,
-        locked(here),
-    ):
+    place, wrong = place_of(host), False
+    with machine(pretend=pretend, place=place, purpose="restore") as here, locked(here):
         told = read_reports(here, journal_folder(here))
         for line in told:
             output.answer(Text(line))
@@ -65,6 +65,14 @@ def command(
         else:
             payment = restore(here, journal_folder(here))
         blind = unseen(here)
+        if boot_debt(here):
+            wrong = boot_means(here).level and bool(place.ssh)
+            payment.done += [] if wrong else need_own_boot(here)
+    if wrong:
+        output.note(f"{place.name} runs a boot of a study; booting it back")
+        with machines(pretend=pretend, purpose="restore") as reach:
+            means = bring_back(reach, place, within=FIRST_WITHIN)
+        payment.done.append(f"booted {place.name} into its own: {means.release}")
     _say(output, payment, told)
     if blind:
         output.note(blind)

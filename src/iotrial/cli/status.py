@@ -29,6 +29,7 @@ from iotrial.execute.settings.journal import JournalFile, sessions
 from iotrial.execute.settings.restore import read_reports
 from iotrial.hosts.places import holder, journal_folder, unseen
 from iotrial.live.file import NAME, read
+from iotrial.look.boots import boot_debt
 from iotrial.model.hostlist import folded
 from iotrial.model.results import Results
 from iotrial.model.trial import treatment_text
@@ -146,11 +147,12 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
             each for each in sessions(here, journal_folder(here)) if each.token or each.describe()
         )
         told = read_reports(here, journal_folder(here))
-        keeps = kept(here)
+        keeps, booted = kept(here), boot_debt(here)
         running = holder(here)
         blind = unseen(here)
     document = {"host": place.name, "running": running, "unseen": blind, "guard": list(told)}
     listed = [{"name": each.profile.name, "pending": each.pending} for each in keeps]
+    document["boot"] = list(booted)
     output.document({**document, "sessions": [_session(each) for each in owing], "kept": listed})
     for each_kept in keeps:
         name = each_kept.profile.name
@@ -166,7 +168,9 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
         output.answer(Text(f"{each.study} ({each.results}), since {since}{owed}"))
         for line in each.describe():
             output.answer(Text(f"  {line}"))
-    if not owing:
+    for line in booted:
+        output.answer(Text(line))
+    if not owing and not booted:
         output.answer("No setting is left to restore.")
     if blind:
         output.note(blind)

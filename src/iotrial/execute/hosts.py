@@ -16,7 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from iotrial.errors import HostUnreachable, Interrupted, LockedError, OwedError, RefusedError
+from iotrial.errors import (
+    HostError,
+    HostUnreachable,
+    Interrupted,
+    LockedError,
+    OwedError,
+    RefusedError,
+)
+from iotrial.execute.boot import BootFailed, Boots, check_boots
+from iotrial.execute.interruption import Interruption
 from iotrial.execute.keep.kept import refuse_pending
 from iotrial.execute.load.chores import ChoreRunner
 from iotrial.execute.preflight import check_machine
@@ -30,6 +39,7 @@ from iotrial.model.study import Study, StudyHost
 from iotrial.model.target import HostTarget
 from iotrial.model.trial import Doubt, Trial
 from iotrial.model.tunable import Setting
+from iotrial.plan.boots import Changes, boot_factors
 from iotrial.plan.design import settings as settings_of
 from iotrial.plan.parts import needed_by, parts_of, several, share, together
 from iotrial.tunables import catalogue_of
@@ -54,7 +64,8 @@ class Hosts:
     wait, and they are worked on one after another.  ``prepared`` makes a host ready that is back.
     ``lead`` is how long before their moment loads are started, in seconds.  ``spare`` hosts may
     lose all it has: others go on.  ``drained`` are the workloads and targets whose credits are used
-    up, ``loaded`` is when the last load ended, on the first host's clock."""
+    up, ``loaded`` is when the last load ended, on the first host's clock.  ``boots`` does what only
+    a boot changes."""
 
     study: Study
     reach: Connect
@@ -68,6 +79,7 @@ class Hosts:
     prepared: Callable[[HostSession], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
+    boots: Boots = field(default_factory=Boots)
     spare: bool = False
     locks: dict[str, threading.Lock] = field(default_factory=dict)
     in_turn: bool = False
@@ -206,8 +218,12 @@ class Hosts:
     # -- coming and going -------------------------------------------------------------------------
 
     def need(self, trial: Trial) -> None:
-        """Have every host that a trial needs at hand: reached, paid what it is owed, and ready.
-        Raises HostLost for those that are not."""
+        """Have every host that a trial needs at hand: in its boot, reached, paid what it is owed,
+        and ready.  Raises HostsUnreachable for those that are not, BootFailed for those that are
+        not in that boot."""
+        booting = boot_factors(self.study)
+        due = self.boots.due(self.study, trial) if booting else {}
+        unready = self._boot(trial, due) if due else {}
         needed = {*needed_by(self.study, trial), *self.lenders}
         gone = [each.name for each in self.study.places if each.name not in self.sessions]
         gone = [name for name in gone if name in needed]
@@ -217,15 +233,33 @@ class Hosts:
             match errors.get(name):
                 case None:
                     self.owing.pop(name, None)
-                    self.said(f"{name} is reachable again")
+                    if name not in due:
+                        self.said(f"{name} is reachable again")
                 case (HostUnreachable() | LockedError() | OwedError()) as error:
                     if isinstance(error, OwedError):
                         self.owing[name] = error
                     lost[name] = HostUnreachable(error.message, advice=error.advice)
+                case (RefusedError() | HostError()) as error if name in due:
+                    unready[name] = self.boots.fail(name, error.message)
                 case error:
                     raise error
         if lost:
             raise HostsUnreachable(lost)
+        problem = next(iter(unready.values()), "")
+        if booting and (problem := problem or self.boots.problem(self.study, trial)):
+            raise BootFailed(problem)
+
+    def _boot(self, trial: Trial, due: Mapping[str, Changes]) -> dict[str, str]:
+        """Boot hosts for a trial; gives back why some could not be, by name.  What else they are
+        owed is paid first, and is ready again after it."""
+        for error in self.pool.close(due).values():
+            if not isinstance(error, HostUnreachable):
+                raise error
+        places = {each.name: each for each in self.study.places}
+        lost = self.boots.boot({name: places[name] for name in due}, trial.block, due)
+        if lost:
+            raise HostsUnreachable(lost)
+        return self.boots.problems(due)
 
     @contextmanager
     def _entered(self, place: StudyHost) -> Iterator[HostSession]:
@@ -235,9 +269,12 @@ class Hosts:
             with ExitStack() as stack:
                 host = stack.enter_context(self.reach(place))
                 check_machine(host, mine)
+                if not self.boots.booted(place.name):
+                    check_boots(host, place, mine)
                 stack.enter_context(locked(host))
                 refuse_pending(host)
-                for line in settle(host, self.said).done:
+                booted = self.boots.booted(place.name)
+                for line in settle(host, self.said, booted=booted).done:
                     self.said(f"left from an earlier run: {line}")
                 opened = open_session(host, mine, results=self.results, payment=payment)
                 kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
@@ -281,7 +318,7 @@ class Hosts:
 
     def close(self) -> None:
         """Give everything back, everywhere.  Raises OwedError naming what could not be."""
-        errors = self.pool.close()
+        errors = {**self.pool.close(), **self.boots.back()}
         for name in [name for name, error in self.owing.items() if error is not None]:
             self._settle(name)
         errors |= {name: error for name, error in self.owing.items() if error is not None}
@@ -319,14 +356,18 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
     payment: RestoreReport,
     said: Callable[[str], None],
     in_turn: bool = False,
+    interruption: Interruption | None = None,
 ) -> Iterator[Hosts]:
     """The hosts of a study, every one reached and its targets ready; on the way out all that is
     owed is paid.
 
     Raises HostUnreachable where a host cannot be reached at the beginning: a study is begun whole.
     """
-    hosts = Hosts(study, reach, results, payment, said, in_turn=in_turn)
+    boots = Boots(reach, results, said, interruption, in_turn=in_turn)
+    hosts = Hosts(study, reach, results, payment, said, boots=boots, in_turn=in_turn)
     try:
+        if boot_factors(study):
+            boots.begin(study.places)
         errors = hosts.pool.open()
         lost = [error for error in errors.values() if isinstance(error, HostUnreachable)]
         goes_on = len(lost) == len(errors) and hosts.sessions and _goes_on(study, results)

@@ -120,16 +120,18 @@ def check_options(study: Study, facts: Mapping[str, float]) -> None:
             raise StudyError(problem, key=f"workloads.{workload.name}.options.{option}")
 
 
-def check_resume(folder: Path, session: HostSession, facts: dict[str, Any]) -> None:
+def check_resume(
+    folder: Path, session: HostSession, facts: dict[str, Any], *, booted: bool = False
+) -> None:
     """A resumed study goes on only on the machine, kernel and disks it began on, and with the
-    plugins."""
+    plugins.  ``booted``: the host is in a boot of the study, whose kernel may be another."""
     path = folder / "hosts" / f"{session.host.name}.json"
     if not path.exists():
         return
     former = json.loads(path.read_text(encoding="utf-8"))
     differing = [
         f"{what} was {former.get(what)!r}, is {facts.get(what)!r}"
-        for what in ("kernel", "machine_id")
+        for what in (("machine_id",) if booted else ("kernel", "machine_id"))
         if former.get(what) != facts.get(what)
     ]
     if differing:

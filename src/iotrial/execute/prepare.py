@@ -151,7 +151,7 @@ def _own(hosts: Hosts, session: HostSession) -> None:
     session.own_groups(tuned)
 
 
-def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
+def _facts(session: HostSession, folder: Path, *, booted: bool = False) -> dict[str, Any]:
     if same_kernel(session.host):
         what = (
             f"{session.host.name} is this host, or a namespace of it: one kernel, one set of CPUs"
@@ -164,7 +164,7 @@ def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
     session.numbers = numbers(facts)
     check_options(session.study, session.numbers)
     check_paths(session.study, session.aims)
-    check_resume(folder, session, facts)
+    check_resume(folder, session, facts, booted=booted)
     facts["placement"] = {
         name: {way.disk: way.words() for way in ways(session.topologies[name])}
         for name in session.aims
@@ -182,10 +182,13 @@ def _facts(session: HostSession, folder: Path) -> dict[str, Any]:
 
 
 def _again(hosts: Hosts, session: HostSession, folder: Path, interruption: Interruption) -> None:
-    """A host that was lost and is back: as before, as far as it is the same machine."""
+    """A host that was lost, or booted, and is back: as before, as far as it is the same machine."""
     _own(hosts, session)
-    _facts(session, folder)
+    _facts(session, folder, booted=hosts.boots.booted(session.name))
+    before = hosts.upkeep[session.name]
     hosts.upkeep[session.name] = _upkeep(hosts, session, folder, interruption)
+    if hosts.boots.booted(session.name):
+        hosts.upkeep[session.name].resume(before)
 
 
 def _upkeep(

@@ -82,7 +82,13 @@ def execute_on(  # noqa: PLR0913 (each has its name)
 
     payment = RestoreReport()
     with open_hosts(
-        study, reach, results=folder, payment=payment, said=said, in_turn=in_turn
+        study,
+        reach,
+        results=folder,
+        payment=payment,
+        said=said,
+        in_turn=in_turn,
+        interruption=interruption,
     ) as hosts:
         interruption.check()
         hands = ManualLevels(hosts.first, tell, ask, interruption)

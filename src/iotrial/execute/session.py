@@ -51,6 +51,7 @@ from iotrial.model.target import DeviceIdentity, PreparedTarget, Target, Topolog
 from iotrial.model.trial import Doubt
 from iotrial.model.tunable import Setting
 from iotrial.tunables import catalogue_of, written
+from iotrial.tunables.boot import is_boot
 
 NO_KERNEL = KernelIdentity("", ())
 
@@ -136,8 +137,9 @@ class HostSession:
 
     def hold(self, settings: Sequence[Setting]) -> None:
         """Make a treatment's settings be in force, starting from the former state, so that what
-        is in force depends on the treatment alone and not on the one before it."""
-        wanted = tuple(settings)
+        is in force depends on the treatment alone and not on the one before it.  What only a boot
+        changes is not set here (:mod:`iotrial.execute.boot`)."""
+        wanted = tuple(each for each in settings if not is_boot(each.tunable))
         if wanted == self.held and self.observed() == self._observed_held:
             return
         self.held = wanted

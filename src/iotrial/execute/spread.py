@@ -46,6 +46,7 @@ def by_itself(hosts: Hosts, place: StudyHost) -> Hosts:
         upkeep=hosts.upkeep,
         owners=hosts.owners,
         prepared=hosts.prepared,
+        boots=hosts.boots,
         spare=True,
         locks=hosts.locks,
         in_turn=hosts.in_turn,

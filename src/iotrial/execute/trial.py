@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
+from iotrial.execute.boot import BootFailed
 from iotrial.execute.hosts import Hosts, HostsUnreachable
 from iotrial.execute.load import start
 from iotrial.execute.load.chores import ChoreRunner
@@ -40,6 +41,7 @@ from iotrial.model.trial import (
 )
 from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
+from iotrial.plan.boots import boot_factors, wanted
 from iotrial.plan.design import settings as settings_of
 from iotrial.store import Store
 from iotrial.tools import tool
@@ -79,13 +81,18 @@ def execute_trial(hosts: Hosts, store: Store, trial: Trial, limits: TrialLimits)
     next run), SettingRefused or SettingLost when its settings cannot be held.
     """
     limits.hands.take(trial)
-    clock = hosts.first.host.clock
+    clock = hosts.first.host.clock if hosts.sessions else time.monotonic
     began, started = clock(), time.time()
     partial = store.begin(trial)
-    upkeep = _Upkept(store.records)
+    upkeep, booting = _Upkept(store.records), bool(boot_factors(hosts.study))
     try:
-        hosts.need(trial)
+        try:
+            hosts.need(trial)
+        finally:
+            upkeep.took += clock() - began if booting else 0.0
         came = _worked(hosts, trial, trial_parts(hosts, trial, partial), (partial, limits, upkeep))
+    except BootFailed as failed:
+        came = _Came(error=failed.message)
     except HostsUnreachable as lost:
         hosts.lose(lost.lost)
         came = _lost(lost)
@@ -163,7 +170,7 @@ class _Upkept:
             return next(filter(None, problems), "")
 
         problem = _first(hosts.each(do, list(mine)).values())
-        self.took = max(took.values())
+        self.took += max(took.values())
         return problem
 
     def prepare(self, hosts: Hosts) -> str:
@@ -273,7 +280,12 @@ def _measured(
     # One that starts late ends late: its delay is no part of its time.
     longest = max(part.ended.seconds - began.get(part.name, 0.0) for part in own_parts)
     drifted = (*_early(hosts, held), *_drift(hosts, before, after, writers))
-    every_doubt = (*gathered(doubts), *drifted, *start.skewed(began, shared, longest))
+    every_doubt = (
+        *gathered(doubts),
+        *_booted(hosts, parts[0].trial, held),
+        *drifted,
+        *start.skewed(began, shared, longest),
+    )
     if state == "valid" and any(doubt.invalid for doubt in every_doubt):
         state = "invalid"
     return _Came(
@@ -325,6 +337,24 @@ def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt
             invalid=True,
         ),
     )
+
+
+def _booted(hosts: Hosts, trial: Trial, held: Mapping[str, tuple[Setting, ...]]) -> Iterator[Doubt]:
+    """The kernel and the parameters that a host was booted with must be those that run."""
+    if not boot_factors(hosts.study):
+        return
+    for name, seen in held.items():
+        found = {each.tunable: each.value for each in seen}
+        for tunable, value in wanted(hosts.study, trial, name):
+            if found.get(tunable) != value:
+                yield Doubt(
+                    "boot",
+                    f"{name} was booted with {tunable}={value}, and {found.get(tunable, 'nothing')}"
+                    " is in force",
+                    "The kernel, or the module, takes another value: `dmesg` of the host may say"
+                    " why. Remove the level.",
+                    invalid=True,
+                )
 
 
 def _drift(

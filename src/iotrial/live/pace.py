@@ -15,7 +15,8 @@ from iotrial.model.trial import TrialRecord
 class RunProgress:
     """``left`` trials are planned and not done, ``more`` may still be planned.  ``mean`` is what
     one of the ``done`` took, ``spent`` what all took, in seconds; ``budget`` 0: none.  All are of
-    this session.  ``abreast`` trials go on at the same time; the budget is of each of them."""
+    this session.  ``boots``: the mean is with what came before a trial, its boot.
+    ``abreast`` trials go on at the same time; the budget is of each of them."""
 
     abreast: int = 1
     budget: float = 0.0
@@ -23,6 +24,7 @@ class RunProgress:
     more: int = 0
     done: int = 0
     mean: float = 0.0
+    boots: bool = False
     spent: float = 0.0
 
     @property
@@ -35,11 +37,12 @@ class RunProgress:
 
     def ended(self, record: TrialRecord) -> RunProgress:
         done = self.done + 1
+        took = record.seconds + (record.prepared if self.boots else 0.0)
         return replace(
             self,
             done=done,
             left=self.left - 1,
-            mean=self.mean + (record.seconds - self.mean) / done,
+            mean=self.mean + (took - self.mean) / done,
             spent=self.spent + record.seconds + record.prepared,
         )
 

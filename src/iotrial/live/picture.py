@@ -33,6 +33,7 @@ from iotrial.model.study import Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.tunable import Setting
 from iotrial.plan.ahead import open_ended
+from iotrial.plan.boots import boot_factors
 from iotrial.plan.design import abreast
 from iotrial.tunables import written
 
@@ -225,7 +226,9 @@ class LiveDocument:
 
     def __init__(self, study: Study, pid: int = 0) -> None:
         self._study, self._pid = study, pid
-        self._pace = RunProgress(abreast(study), study.design.budget)
+        self._pace = RunProgress(
+            abreast(study), study.design.budget, boots=bool(boot_factors(study))
+        )
         self._under_way: dict[str, Trial] = {}
         self._phase, self._since, self._asked = "preparing", 0.0, ""
         self._trial: Trial | None = None

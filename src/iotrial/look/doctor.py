@@ -15,6 +15,7 @@ from iotrial.called import as_root
 from iotrial.errors import IotrialError
 from iotrial.hosts.places import state_places, unseen
 from iotrial.look import machine, reading
+from iotrial.look.boots import METHODS, boot_means
 from iotrial.look.facts import version
 from iotrial.look.machine import rules
 from iotrial.look.mounts import mount_of, parse_mountinfo, parse_swaps
@@ -256,6 +257,19 @@ def _clocksource(host: Reader) -> HostCheck:
     return HostCheck("clocksource", "ok", name or "unknown")
 
 
+def _boots(host: Reader) -> HostCheck:
+    means = boot_means(host)
+    reasons = "; ".join(f"not {METHODS[name]}: {why}" for name, why in means.methods.items() if why)
+    if not means.method:
+        remedy = "apt-get install kexec-tools, or your distribution's; other factors need no boot"
+        return HostCheck(
+            "boots", "ok", f"no kernel or boot parameter can be varied: {reasons}", remedy
+        )
+    kernels = f"{len(means.kernels)} kernels installed: {', '.join(means.kernels)}"
+    by = f"kernels and boot parameters can be varied by {METHODS[means.method]}"
+    return HostCheck("boots", "ok", "; ".join(filter(None, (by, kernels, reasons))))
+
+
 CHECKS: tuple[Callable[[Reader], HostCheck], ...] = (
     _root,
     _sysfs,
@@ -270,4 +284,5 @@ CHECKS: tuple[Callable[[Reader], HostCheck], ...] = (
     _room,
     _virtual,
     _clocksource,
+    _boots,
 )

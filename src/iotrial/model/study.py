@@ -151,13 +151,15 @@ class StudyHost:
     """A machine that the study names.  ``ssh`` is how ssh(1) reaches it, ``via`` how another
     connector does (``NAME://TO``); both empty: it is this machine.
     ``lease`` in seconds: so long after the link is lost it restores itself.  ``listen`` is where a
-    tool's servers are reached (None: through the SSH connection)."""
+    tool's servers are reached (None: through the SSH connection).  ``power`` is a command of this
+    machine that cycles the power of the host where it does not come back from a boot."""
 
     name: str
     ssh: str = ""
     lease: float = 30.0
     listen: ListenAddress | None = None
     via: str = ""
+    power: tuple[str, ...] = ()
 
     @property
     def way(self) -> str:

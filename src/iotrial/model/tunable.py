@@ -107,7 +107,8 @@ class Tunable:
     what it moves has a higher rank.  ``moves`` are patterns (fnmatch) of tunable names whose value
     a write to this one may change.  ``domain`` gets what was read.  ``reload`` says why a value
     cannot be changed while the machine runs ('': it can): such a tunable is no factor of a trial.
-    ``durable``: it outlives a reboot, so that it is owed after one too.
+    ``durable``: it outlives a reboot, so that it is owed after one too.  ``boot``: nothing writes
+    it; the host is booted with it (:mod:`iotrial.execute.boot`).
     ``means`` says in words what an errno means that the kernel refuses a change with.
 
     A level may be a rule instead of a value: ``place(level, devices, topology)`` then gives for
@@ -137,6 +138,7 @@ class Tunable:
     back: Callable[[str, str], tuple[Change, ...]] | None = None
     reload: str = ""
     durable: bool = False
+    boot: bool = False
     means: tuple[tuple[int, str], ...] = ()
     sets: str = ""
     place: Callable[[str, Sequence[str], Topology], Mapping[str, str]] | None = None
@@ -197,6 +199,8 @@ class Tunable:
         self._named(device)
         if self.how is not None:
             return self.how(device, value)
+        if self.boot:
+            return ()
         if self.change:
             return tuple(
                 Change(

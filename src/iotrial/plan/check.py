@@ -35,12 +35,12 @@ from iotrial.tunables.file import problem
 
 MOST_TRIALS = 100_000
 _PLACES = ("device", "devices", "file", "directory", "loop", "targets")
-_VARIED = ("tunable", "option", "options", "targets", "count", "manual")
+_VARIED = ("tunable", "boot", "option", "options", "targets", "count", "manual")
 _KERNEL = {"vm", "net", "fs", "kernel", "dev", "sunrpc"}  # folders of /proc/sys
 _KERNEL_NET = {"core", "ipv4", "ipv6", "netfilter", "unix", "bridge", "mptcp", "rds", "sctp"}
 _WHOSE = {
     "workload": ("option", "options"),
-    "target": ("tunable", "group"),
+    "target": ("tunable", "boot", "group"),
     "on": ("tunable", "group"),
     "verify": ("manual",),
 }
@@ -258,7 +258,8 @@ def _factor(
 
 def _ambiguous(path: KeyPath, said: Sequence[str]) -> StudyProblem:
     advice = (
-        "Set one of: tunable, option, options, targets, count, manual, levels = { label = { … } }"
+        "Set one of: tunable, boot, option, options, targets, count, manual,"
+        " levels = { label = { … } }"
     )
     if not said:
         return StudyProblem(path, "the factor does not name what it varies", advice)
@@ -277,13 +278,16 @@ def _spread(path: KeyPath, table: FactorTable, kind: str) -> Iterator[StudyProbl
         found = "both" if said else "neither"
         yield StudyProblem(path, f"either levels or range is required; found {found}")
     if table.levels == "available" and kind != "tunable":
-        yield StudyProblem((*path, "levels"), '"available" is for a tunable', "List the levels.")
+        advice = (
+            "List the levels; of kernels their releases." if kind == "boot" else "List the levels."
+        )
+        yield StudyProblem((*path, "levels"), '"available" is for a tunable', advice)
     if isinstance(table.levels, list) and kind != "tunable":
         for at, given in enumerate(table.levels):
             if isinstance(given, list):
                 message = "only a tunable can have alternatives"
                 yield StudyProblem((*path, "levels", at), message, "Write one value.")
-    if table.range and kind not in {"tunable", "option", "count"}:
+    if table.range and kind not in {"tunable", "boot", "option", "count"}:
         yield StudyProblem((*path, "range"), f"{kind} has no range", "List the levels.")
     elif table.range:
         yield from _range(path, table)
@@ -311,6 +315,8 @@ def _references(
 ) -> Iterator[StudyProblem]:
     if table.tunable:
         yield from _tunable((*path, "tunable"), table.tunable, known)
+    if table.boot:
+        yield from _tunable((*path, "boot"), convert.tunable_of(table), known)
     if table.workload and table.workload not in spec.workloads:
         yield _unknown((*path, "workload"), table.workload, list(spec.workloads), "workloads")
     if table.target and table.target not in spec.targets:

@@ -45,6 +45,7 @@ from iotrial.plan.schema import (
     TargetTable,
     WorkloadTable,
 )
+from iotrial.tunables.boot import FAMILY, is_boot
 
 BLOCKS = 5
 """Of a design that does not say how many."""
@@ -62,9 +63,14 @@ def label(value: OptionValue) -> str:
     return str(value)
 
 
+def tunable_of(table: FactorTable) -> str:
+    """The name of the tunable that a factor varies, or ''."""
+    return f"{FAMILY}.{table.boot}" if table.boot else table.tunable
+
+
 def factor_kind(table: FactorTable) -> FactorKind | None:
     """What a factor varies; None for what this version does not execute."""
-    if table.tunable:
+    if tunable_of(table):
         return "tunable"
     if table.option or table.options:
         return "option"
@@ -96,7 +102,7 @@ def written_levels(table: FactorTable) -> tuple[Level, ...]:
     """The levels as they stand in the file; none where they are ``"available"``."""
     match factor_kind(table):
         case "tunable":
-            return tuple(tunable_level(table.tunable, each) for each in values(table))
+            return tuple(tunable_level(tunable_of(table), each) for each in values(table))
         case "option":
             single = (Level(label(first(each)), option=first(each)) for each in values(table))
             groups = (Level(n, options=tuple(o.items())) for n, o in table.options.items())
@@ -156,24 +162,25 @@ def needs_unset(table: FactorTable) -> bool:
 
 
 def factor(name: str, table: FactorTable) -> Factor:
+    known = levels(table)
     return Factor(
         name=name,
         kind=factor_kind(table) or "group",
-        levels=levels(table),
-        subject=table.tunable or table.option or table.manual or table.count or "",
+        levels=known,
+        subject=tunable_of(table) or table.option or table.manual or table.count or "",
         workload=table.workload,
         target=table.target,
         baseline=label(table.baseline),
         on=table.on,
         verify=tuple(table.verify),
-        hard=table.hard,
+        hard=table.hard or any(is_boot(knob) for level in known for knob, _ in level.settings),
     )
 
 
 def place(name: str, table: HostTable) -> StudyHost:
     listen = parse(table.listen) if table.listen else None
     via = f"shell://{shlex.join(table.shell)}" if table.shell else table.via
-    return StudyHost(name, table.ssh, table.lease, listen, via)
+    return StudyHost(name, table.ssh, table.lease, listen, via, tuple(table.power))
 
 
 def targets(tables: Mapping[str, TargetTable]) -> tuple[Target, ...]:
@@ -422,6 +429,6 @@ def _numbers(table: FactorTable, stage: StageTable, name: str) -> range:
 
 
 def _level(table: FactorTable, number: int) -> Level:
-    if table.tunable:
-        return tunable_level(table.tunable, number)
+    if tunable := tunable_of(table):
+        return tunable_level(tunable, number)
     return Level(label(number), option=number)

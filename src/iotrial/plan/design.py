@@ -9,7 +9,8 @@ close together in time, where the machine has drifted least.
 A factor that is ``hard`` to change splits each block into whole plots: all trials at one of its
 levels follow one another, the levels in random order, and only within them the order is as above
 (B. Jones and C. J. Nachtsheim (2009), Split-plot designs: what, why, and how, Journal of Quality
-Technology 41, 340-361).  Of several hard factors the first in the file changes least often.
+Technology 41, 340-361).  Of several hard factors the first in the file changes least often; those
+that take a boot come before the others, and each combination of their levels is one whole plot.
 
 The order of block *b* comes from ``random.Random(f"{study.digest}:{study.design.seed}:{b}")``,
 which shuffles the workloads, then each one's cells: the same study gives the same plan on every
@@ -51,6 +52,7 @@ from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import catalogue_of
+from iotrial.tunables.boot import is_boot
 
 BLOCKS_BEFORE_LOOKING = 2
 """Blocks before the first look."""
@@ -208,8 +210,15 @@ def _in_order(
 ) -> Iterator[tuple[str, Treatment]]:
     # Seeded on purpose: an order that can be had again, not a secret.
     chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
-    hard = [factor.name for factor in study.factors if factor.hard]
+    booted = tuple(factor.name for factor in study.factors if _boots(factor))
+    others = [(f.name,) for f in study.factors if f.hard and f.name not in booted]
+    hard = [booted, *others] if booted else others
     yield from _shuffled(everything, hard, chance)
+
+
+def _boots(factor: Factor) -> bool:
+    """Such factors change together: each combination of their levels is booted once a block."""
+    return any(is_boot(name) for level in factor.levels for name, _ in level.settings)
 
 
 def _race_schedule(
@@ -224,23 +233,30 @@ def _race_schedule(
 
 def _shuffled(
     everything: Sequence[tuple[str, tuple[Treatment, ...]]],
-    hard: Sequence[str],
+    hard: Sequence[tuple[str, ...]],
     chance: random.Random,
 ) -> Iterator[tuple[str, Treatment]]:
-    """One block: by the levels of the hard factors, then by workload, each in random order."""
+    """One block: by the levels of the hard factors (each entry: factors whose levels change
+    together), then by workload, each in random order."""
     if not hard:
         for workload, treatments in chance.sample(everything, k=len(everything)):
             for cell in chance.sample(treatments, k=len(treatments)):
                 yield workload, cell
         return
-    known = (dict(cell).get(hard[0], "") for _, treatments in everything for cell in treatments)
+    known = (_labels(cell, hard[0]) for _, treatments in everything for cell in treatments)
     labels = list(dict.fromkeys(known))
     for label in chance.sample(labels, k=len(labels)):
         own = [
-            (workload, tuple(cell for cell in treatments if dict(cell).get(hard[0], "") == label))
+            (workload, tuple(cell for cell in treatments if _labels(cell, hard[0]) == label))
             for workload, treatments in everything
         ]
         yield from _shuffled([each for each in own if each[1]], hard[1:], chance)
+
+
+def _labels(cell: Treatment, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The levels of these factors in a treatment ('': it has none of that factor's)."""
+    known = dict(cell)
+    return tuple(known.get(name, "") for name in names)
 
 
 def _again(planned: Sequence[Trial], done: Sequence[TrialRecord]) -> list[tuple[Slot, int]]:

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from iotrial import plugins
+from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
 from iotrial.model.tool import LIKELY, SupportsSizedLoads, ToolTarget
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Chore, Workload
+from iotrial.plan import boots
 from iotrial.plan.ahead import all_blocks, each_study
 from iotrial.plan.design import abreast, cells, homes, workload_of
 from iotrial.plan.parts import parts_of
@@ -182,6 +184,8 @@ def estimate(
     chores = doings(study, places)
     seconds += sum(each.times * each.seconds for each in chores) / abreast(study)
     written += sum(each.times * each.written for each in chores)
+    booted = boots.plots(study, trials)
+    seconds += boots.seconds(booted)
     drains = _drains(study, trials)
     seconds += study.design.drain * len(drains)
     written += _drained(study, drains)
@@ -193,6 +197,7 @@ def estimate(
         *_write_notes(written, timed=any(cost.timed for cost in costs) or any(drains.values())),
         *_chore_notes(chores),
         *_drain_notes(study, len(drains)),
+        *_boot_notes(booted),
     )
     return Estimate(len(trials), seconds, written, told, notes, chores, _races(study, noise))
 
@@ -209,6 +214,17 @@ def _drains(study: Study, trials: Sequence[Trial]) -> dict[tuple[str, str], bool
 def _drained(study: Study, drains: Mapping[tuple[str, str], bool]) -> float:
     """Bytes that drains write at most."""
     return sum(drains.values()) * study.design.drain * ASSUMED_WRITE_RATE
+
+
+def _boot_notes(booted: Mapping[str, int]) -> Iterator[str]:
+    for count in sorted(set(booted.values())):
+        hosts = [name for name, times in booted.items() if times == count]
+        verb = "is" if len(hosts) == 1 else "are each"
+        yield (
+            f"Boots: {folded(hosts)} {verb} booted {count} times,"
+            f" the last one into its own; about {format_seconds(boots.seconds({'': count}))} of the"
+            f" time above, at {boots.ASSUMED:.0f} s a boot."
+        )
 
 
 def _drain_notes(study: Study, drains: int) -> Iterator[str]:
@@ -381,7 +397,13 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     if not comparisons(study):
         yield "No comparison: the study measures the noise."
     for factor in study.factors:
-        if factor.hard and len(factor.levels) > 1:
+        if boots.boots(factor) and len(factor.levels) > 1:
+            yield (
+                f"{factor.name} takes boots: each combination of what only a boot changes is booted"
+                " once a block. Its effect is judged against the variation between boots (whole"
+                " plots): its detectable difference is larger than stated."
+            )
+        elif factor.hard and len(factor.levels) > 1:
             yield (
                 f"{factor.name} is hard to change: each of its {len(factor.levels)} levels is"
                 f" set up once a block, or {blocks} times. Its effect is judged against the"

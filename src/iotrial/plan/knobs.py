@@ -60,6 +60,8 @@ def changed(knob: Tunable) -> str:
     """How it is changed."""
     if knob.reload:
         return ""
+    if knob.boot:
+        return "by a boot"
     if knob.place:
         return f"as {knob.sets}, by the rule"
     try:

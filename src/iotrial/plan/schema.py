@@ -500,6 +500,12 @@ class HostTable(_Table):
         " root. Default: no listener, the load uses the SSH connection.",
         examples=["10.0.0.7", "10.0.0.7:8765", "[fd00::7]:8765"],
     )
+    power: Argv = Field(
+        default_factory=list,
+        description="A command, executed on this host, that cycles the power of the machine where"
+        " it does not come back from a boot.",
+        examples=[["ipmitool", "-H", "bmc7", "-U", "admin", "-f", "/etc/bmc", "power", "cycle"]],
+    )
 
 
 class OfferedTable(_Table):
@@ -608,6 +614,13 @@ class FactorTable(_Table):
 
     tunable: str = Field(
         "", description="Tunable: see `iotrial knobs`.", examples=["queue.scheduler"]
+    )
+    boot: str = Field(
+        "",
+        description="Parameter of the kernel's command line, or `kernel` for installed kernels by"
+        " their release: the host is booted with each level.  `set` is a parameter without a"
+        " value, `unset` the host's own.",
+        examples=["nvme.poll_queues", "kernel"],
     )
     option: str = Field("", description="Workload option.", examples=["iodepth"])
     options: dict[str, dict[str, Scalar]] = Field(

@@ -378,6 +378,10 @@ shift
 """Arguments: a file, a command that is due as long as that file is there."""
 
 
+_WRITTEN = ("fill", "precondition", "trim")
+"""Chores whose work a boot does not undo, where they are done to a device."""
+
+
 @dataclass(frozen=True, slots=True)
 class _ChoreScope:
     """Something that has chores before and after it: all trials of a workload on a target, those
@@ -453,6 +457,18 @@ class ChoreRunner:
             number = len(list((self.results / "cleanup").glob("*"))) + 1
             problems.append(self._end(occasion, self.results / "cleanup" / f"{number:04d}"))
         return list(filter(None, problems))
+
+    def resume(self, before: ChoreRunner) -> None:
+        """The host was booted since: what was written to a whole device of its own is there still,
+        and is not written again."""
+        for occasion, block in before.open.items():
+            declared = self.session.study.workload(occasion.workload)
+            target = self.session.study.target(occasion.target)
+            chores = [c for c in (*declared.prepare, *declared.cleanup) if c.each == "study"]
+            stays = target.kind == "device" and not target.made and not target.filesystem
+            if occasion.each == "study" and stays and all(c.kind in _WRITTEN for c in chores):
+                self.open[occasion] = block
+                self._shared.add((occasion.target, tuple(chores)))
 
     def _occasion(self, trial: Trial, each: Each) -> _ChoreScope:
         study = self.session.study

@@ -18,6 +18,7 @@ from iotrial.errors import (
     OwedError,
     TargetRefused,
 )
+from iotrial.execute.boot import need_own_boot
 from iotrial.execute.load.load import end_loads
 from iotrial.execute.settings.debris import unmake
 from iotrial.execute.settings.journal import (
@@ -216,13 +217,16 @@ def _other(host: Host, debt: SettingsUndo) -> str:
     return ""
 
 
-def settle(host: Host, said: Callable[[str], None]) -> RestoreReport:
+def settle(host: Host, said: Callable[[str], None], *, booted: bool = False) -> RestoreReport:
     """What every use of a host begins with, once its lock is held: say what guards did there, and
-    pay what is owed from before.  Raises OwedError as :func:`restore` does."""
+    pay what is owed from before.  ``booted``: a boot of the study runs there, as it should.  Raises
+    OwedError as :func:`restore` does, and for a boot of another study."""
     folder = journal_folder(host)
     for line in read_reports(host, folder):
         said(line)
-    return restore(host, folder)
+    payment = restore(host, folder)
+    payment.done += [] if booted else need_own_boot(host)
+    return payment
 
 
 def reports(host: Host, folder: str) -> tuple[str, ...]:

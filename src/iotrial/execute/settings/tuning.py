@@ -50,16 +50,18 @@ again this often before calling a value owed."""
 @dataclass(frozen=True, slots=True)
 class SettingsGroup:
     """Tunables held together on one device, in rank order, what is owed of them (their values at
-    the start), and by which files the device is known again (path, text)."""
+    the start), and by which files the device is known again (path, text).  ``booted`` are values
+    that only a boot changes: they are read like the others, and nothing writes them."""
 
     device: str
     tunables: tuple[Tunable, ...]
     owed: tuple[FormerValue, ...]
     witnesses: tuple[tuple[str, str], ...] = ()
+    booted: tuple[Setting, ...] = ()
 
     @property
     def values(self) -> tuple[Setting, ...]:
-        return tuple(each.setting for each in self.owed)
+        return (*self.booted, *(each.setting for each in self.owed))
 
 
 def scope_of(group: SettingsGroup) -> Scope:
@@ -114,10 +116,13 @@ def snapshots(
     ]
     answers = _look(host, [*(probe for _, _, probe in asked), *(probe for _, probe in known_by)])
     owed: dict[str, list[FormerValue]] = {device: [] for device in knobs}
+    booted: list[Setting] = []
     for (device, knob, probe), answer in zip(asked, answers, strict=False):
         value = _value(host, probe, answer)
-        if value is not None:
-            former = Setting(device, knob.name, value)
+        former = Setting(device, knob.name, value or "")
+        if value is not None and knob.boot:
+            booted.append(former)
+        elif value is not None:
             owed[device].append(FormerValue(former, probe, knob.undo(device, value), knob.durable))
     seen = [
         (device, (probe.path, text))
@@ -126,7 +131,11 @@ def snapshots(
     ]
     return tuple(
         SettingsGroup(
-            device, rows, tuple(owed[device]), tuple(pair for on, pair in seen if on == device)
+            device,
+            rows,
+            tuple(owed[device]),
+            tuple(pair for on, pair in seen if on == device),
+            tuple(each for each in booted if each.device == device),
         )
         for device, rows in knobs.items()
     )

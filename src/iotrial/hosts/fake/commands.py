@@ -51,7 +51,7 @@ def _id(_machine: FakeMachine, _arguments: Sequence[str], _stdin: bytes) -> Comm
 
 def _uname(machine: FakeMachine, arguments: Sequence[str], _stdin: bytes) -> CommandOutput:
     said = {
-        "-r": fake_proc.release(machine.kernel.release),
+        "-r": machine.booted[0] if machine.booted else fake_proc.release(machine.kernel.release),
         "-n": "fake",
         "-m": "x86_64",
         "-s": "Linux",

@@ -282,7 +282,8 @@ class FakeTask:
 
 class FakeMachine:
     """``disks`` are there from the start; ``seed`` makes boot ids repeatable; ``more`` are parts
-    besides those that every machine has."""
+    besides those that every machine has.  ``booted`` are the release and the command line of a boot
+    that is not the machine's own."""
 
     def __init__(
         self,
@@ -301,6 +302,7 @@ class FakeMachine:
         self._random = random.Random(seed)
         self._inodes = 1000
         self.parts: dict[str, MachinePart] = {}
+        self.booted: tuple[str, str] | None = None
         self.boot()
         self.put("/etc/fstab", b"/dev/fakesys1 / ext4 defaults 0 1\n", mode=0o644)
 
@@ -540,6 +542,8 @@ class FakeMachine:
         first, _, rest = name.partition("/")
         if first.isdigit():
             return self._read_process(int(first), rest)
+        if self.booted and name in ("cmdline", "sys/kernel/osrelease"):
+            return f"{self.booted[name == 'cmdline']}\n"
         if name in self._fixed:
             return self._fixed[name]
         if name in _COUNTED:

@@ -1,0 +1,409 @@
+"""Boots: a host booted once with a level's kernel and command line, and back into its own.
+
+``boot.sh`` is what is executed on the host; what it leaves there outlives a boot, and brings the
+host back where we do not (``docs/decisions/0051``).  Here it is told what to boot, waited for, and
+what came up is looked at.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from pathlib import Path
+
+from iotrial.errors import (
+    HostError,
+    HostUnreachable,
+    IotrialError,
+    OwedError,
+    RefusedError,
+    TrialError,
+)
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.settings.guard import locked
+from iotrial.hosts.at_once import at_once
+from iotrial.hosts.places import lock_path
+from iotrial.look import reading
+from iotrial.look.boots import METHODS, NAME, SHORT, BootMeans, boot_debt, boot_means, script
+from iotrial.look.machine import BOOT_ID, same_kernel
+from iotrial.model.host import Connect, Host
+from iotrial.model.study import Study, StudyHost
+from iotrial.model.trial import Trial
+from iotrial.plan.boots import Changes, boot_factors, command_line, kernel, wanted
+from iotrial.plan.parts import needed_by
+from iotrial.plan.problem import choices
+from iotrial.store import note_boot
+from iotrial.tunables.boot import FAMILY, KERNEL, MARK
+
+FIRST_WITHIN = 900.0
+"""Seconds that a boot may take where none was seen yet: firmware of servers takes minutes."""
+_MORE, _FACTOR = 60.0, 3.0
+"""Later ones may take so many times the longest that was seen, and so many seconds more."""
+_ASK = 1.0
+_STARTED_WITHIN = 300.0
+
+
+def _boot_id(host: Host) -> str:
+    return reading.text(host, BOOT_ID).strip()
+
+
+class BootFailed(TrialError):
+    """A level that does not come up: its trials fail, and the study goes on."""
+
+
+def check_boots(host: Host, place: StudyHost, study: Study) -> None:
+    """Raise RefusedError where the host cannot be booted for this study, before anything is
+    changed: it is the machine that iotrial runs on, has no method, or not what a level names."""
+    factors = boot_factors(study)
+    if not factors:
+        return
+    names = ", ".join(factor.name for factor in factors)
+    if not place.ssh or same_kernel(host):
+        here = not place.way or same_kernel(host)
+        why = "it is the machine that iotrial runs on" if here else f"{place.way} ends with a boot"
+        raise RefusedError(
+            f"{host.name}: {names} takes boots, and {why}",
+            advice="Run the study from another machine: [hosts.NAME] ssh = … names this one.",
+        )
+    means = boot_means(host)
+    if not means.method:
+        why = "; ".join(f"{METHODS[name]}: {why}" for name, why in means.methods.items())
+        raise RefusedError(
+            f"{host.name}: {names} takes boots, and no method can be used here: {why}",
+            advice="On Debian and Ubuntu: apt-get install kexec-tools",
+        )
+    levels = [level for factor in factors for level in factor.levels]
+    asked = dict.fromkeys(pair for level in levels for pair in level.settings)
+    for name, value in asked:
+        if name == KERNEL and value not in means.kernels:
+            raise RefusedError(
+                f"{host.name}: kernel {value} is not installed",
+                advice=f"Installed are: {', '.join(means.kernels) or 'none in /boot'}",
+            )
+    own = means.release
+    releases = dict.fromkeys([own, *(value for name, value in asked if name == KERNEL)])
+    for name in dict.fromkeys(name for name, _ in asked if name.count(".") > 1):
+        _need_parameter(host, name, list(releases))
+
+
+def _need_parameter(host: Host, name: str, releases: Sequence[str]) -> None:
+    """A parameter that a module does not have would be on the command line, and do nothing."""
+    module, _, parameter = name.removeprefix(f"{FAMILY}.").partition(".")
+    for release in releases:
+        done = host.run(["sh", "-c", script(), NAME, "parameters", module, release])
+        known = done.text.split()
+        if known and parameter.replace("-", "_") not in known:
+            raise RefusedError(
+                f"{host.name}: module {module} of kernel {release} has no parameter {parameter}",
+                advice=choices(parameter, known, "it has"),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BootRecord:
+    """A boot as it was: of ``host``, by ``method``, at ``started`` (seconds since the epoch) and
+    for ``seconds``; what was asked for, and what came up.  ``problem`` ('': none)."""
+
+    host: str
+    method: str
+    started: float
+    seconds: float
+    block: int
+    changes: Changes
+    kernel: str
+    command_line: str
+    boot_id: str
+    problem: str = ""
+
+
+@dataclass
+class _BootedHost:
+    """A host that is not in its own boot: ``plot`` is what it was booted for (None: it is not
+    known), ``own`` its own kernel and command line."""
+
+    place: StudyHost
+    own: tuple[str, str]
+    plot: tuple[int, Changes] | None = None
+    failed: tuple[int, Changes] | None = None
+    why: str = ""
+
+
+@dataclass
+class Boots:
+    """The boots of a run.  ``took`` are seconds by host, of those that were seen."""
+
+    reach: Connect | None = None
+    results: Path = Path()
+    said: Callable[[str], None] = lambda _text: None
+    interruption: Interruption | None = None
+    in_turn: bool = False
+    took: dict[str, list[float]] = field(default_factory=dict)
+    hosts: dict[str, _BootedHost] = field(default_factory=dict)
+
+    def due(self, study: Study, trial: Trial) -> dict[str, Changes]:
+        """The hosts that must be booted before a trial, each with what."""
+        if not boot_factors(study):
+            return {}
+        found = {}
+        for name in sorted(needed_by(study, trial)):
+            changes = wanted(study, trial, name)
+            known = self.hosts.get(name)
+            if known is None or (trial.block, changes) not in (known.plot, known.failed):
+                found[name] = changes
+        return found
+
+    def problem(self, study: Study, trial: Trial) -> str:
+        """Why a trial's hosts are not in its boot, where they could not be; '' where they are."""
+        names = sorted(needed_by(study, trial)) if boot_factors(study) else []
+        for name in names:
+            known = self.hosts.get(name)
+            if known and known.failed == (trial.block, wanted(study, trial, name)):
+                return known.why
+        return ""
+
+    def problems(self, names: Iterable[str]) -> dict[str, str]:
+        """Why hosts are not in the boot that was last asked for, by name."""
+        known = {name: self.hosts[name] for name in names if name in self.hosts}
+        return {name: each.why for name, each in known.items() if each.failed}
+
+    def fail(self, name: str, why: str) -> str:
+        """A host came up, and is not what the study needs there: the trials of this boot fail."""
+        known = self.hosts[name]
+        known.failed, known.plot = known.plot or known.failed, None
+        known.why = f"in this boot {why}"
+        return known.why
+
+    def booted(self, name: str) -> bool:
+        """Whether the host is, or may be, in another boot than its own."""
+        return name in self.hosts
+
+    def begin(self, places: Sequence[StudyHost]) -> None:
+        """Bring hosts back that an earlier run left in a level's boot.  Raises as :meth:`back`."""
+        jobs = {place.name: partial(self._settled, place) for place in places if place.ssh}
+        _, errors = at_once(jobs, in_turn=self.in_turn)
+        for error in errors.values():
+            if not isinstance(error, HostUnreachable):  # the run says so itself
+                raise error
+
+    def _settled(self, place: StudyHost) -> None:
+        with self._reach(place) as host:
+            level = boot_means(host).level
+        if level:
+            self.said(f"{place.name} still runs a boot of an earlier run; booting it back")
+            bring_back(self._reach, place, within=self._within(place.name), stop=self.interruption)
+
+    def boot(
+        self, places: Mapping[str, StudyHost], block: int, due: Mapping[str, Changes]
+    ) -> dict[str, HostUnreachable]:
+        """Boot these hosts, at the same time; gives back those that do not come back.  Why one is
+        not in its boot, :meth:`problems` says."""
+        jobs = {name: partial(self._one, places[name], block, due[name]) for name in due}
+        _, errors = at_once(jobs, in_turn=self.in_turn)
+        lost = {n: e for n, e in errors.items() if isinstance(e, HostUnreachable)}
+        for error in errors.values():
+            if not isinstance(error, HostUnreachable):
+                raise error
+        return lost
+
+    @property
+    def _reach(self) -> Connect:
+        if self.reach is None:
+            raise RuntimeError("no way to hosts was given")
+        return self.reach
+
+    def _one(self, place: StudyHost, block: int, changes: Changes) -> None:
+        started, began = time.time(), time.monotonic()
+        plot = (block, changes)
+        token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+        asked = " ".join(f"{name}={value}" for name, value in changes) or "its own"
+        with self._reach(place) as host, locked(host):
+            former, means = _boot_id(host), boot_means(host)
+            known = self.hosts.setdefault(
+                place.name, _BootedHost(place, (means.release, means.command_line))
+            )
+            known.plot = known.failed = None
+            release, words = (
+                kernel(changes, known.own[0]),
+                command_line(known.own[1], changes, token),
+            )
+            method = means.method
+            self.said(f"{place.name}: booting with {asked}, by {METHODS.get(method, 'no method')}")
+            patience = str(round(2 * place.lease + 30))
+            arming = ("arm", token, method, release, words, patience, lock_path(host), script())
+            done = host.run(["sh", "-c", script(), NAME, *arming], timeout=SHORT)
+            if done.exit:
+                known.failed, known.why = (
+                    plot,
+                    f"{place.name} cannot boot with {asked}: {done.complaint}",
+                )
+                return
+            with suppress(HostUnreachable):
+                host.run(["sh", "-c", script(), NAME, "go"], timeout=SHORT)
+        try:
+            host_id, up = self._up(place, former)
+        except HostUnreachable as error:
+            power_on(self.said, place)
+            host_id, up = self._after_power(place, former, error)
+        took = time.monotonic() - began
+        came = f"{MARK}={token}" in up.command_line.split()
+        if came:
+            known.plot = plot
+            self.took.setdefault(place.name, []).append(took)
+        else:
+            known.failed = plot
+            known.why = f"{place.name} did not come up with {asked}, but with its own boot"
+        problem = "" if came else known.why
+        record = BootRecord(
+            *(place.name, method, started, took, block, changes, up.release, up.command_line),
+            boot_id=host_id,
+            problem=problem,
+        )
+        note_boot(self.results, asdict(record))
+
+    def _up(self, place: StudyHost, former: str) -> tuple[str, BootMeans]:
+        return awaited(self._reach, place, former, self._within(place.name), self.interruption)
+
+    def _after_power(
+        self, place: StudyHost, former: str, error: HostUnreachable
+    ) -> tuple[str, BootMeans]:
+        if not place.power:
+            raise error
+        return self._up(place, former)
+
+    def _within(self, name: str) -> float:
+        seen = [each for took in self.took.values() for each in took]
+        return max(self.took.get(name, seen)) * _FACTOR + _MORE if seen else FIRST_WITHIN
+
+    def back(self) -> dict[str, Exception]:
+        """Boot every host back into its own; gives back why one is not in it, by name."""
+        jobs = {name: partial(self._back, each) for name, each in self.hosts.items()}
+        found, errors = at_once(jobs, in_turn=self.in_turn)
+        for name in found:
+            del self.hosts[name]
+        return errors
+
+    def _back(self, each: _BootedHost) -> None:
+        within = self._within(each.place.name)
+        try:
+            self.said(f"{each.place.name}: booting into its own kernel and command line")
+            means = bring_back(self._reach, each.place, within=within)
+        except (HostUnreachable, HostError) as error:
+            power_on(self.said, each.place)
+            if not each.place.power:
+                raise _owed(each.place, error) from error
+            try:
+                means = bring_back(self._reach, each.place, within=within)
+            except HostError as again:
+                raise _owed(each.place, again) from again
+        now = (means.release, means.command_line)
+        if now != each.own:
+            raise OwedError(
+                f"{each.place.name} is in another boot than before the study:",
+                owed=[f"kernel {each.own[0]}, command line {each.own[1]}"],
+                advice=f"It runs {now[0]}, {now[1]}. See whether somebody changed its boot loader.",
+            )
+
+
+def _owed(place: StudyHost, error: IotrialError) -> OwedError:
+    return OwedError(
+        f"{error.message}; the boot into its own kernel and command line is still to come:",
+        owed=[f"{place.name}: a boot into its own kernel and command line"],
+        advice="Where it runs a level's boot, a unit there boots it back by itself; where it does"
+        " not run, its next boot is its own. Check: iotrial status"
+        f" {'-- ' if place.way.startswith('-') else ''}'{place.way}'",
+    )
+
+
+def power_on(said: Callable[[str], None], place: StudyHost) -> None:
+    """Do what the study says for a host that is not back; nothing where it says nothing."""
+    if not place.power:
+        return
+    from iotrial.hosts.local import LocalHost  # noqa: PLC0415  it is executed on this machine
+
+    said(f"{place.name} is not back in time: {' '.join(place.power)}")
+    done = LocalHost().run(place.power, timeout=SHORT)
+    if done.exit:
+        said(f"{place.name}: {place.power[0]}: {done.complaint}")
+
+
+def awaited(
+    reach: Connect,
+    place: StudyHost,
+    former: str,
+    within: float,
+    stop: Interruption | None = None,
+) -> tuple[str, BootMeans]:
+    """The boot id of a host that is up again, all its units started, and what it says of its boot.
+
+    Raises HostUnreachable where it is not within so many seconds, Interrupted."""
+    began = time.monotonic()
+    why = "it does not go down"
+    while True:
+        try:
+            with reach(place) as host:
+                now = _boot_id(host)
+                if now != former:
+                    host.run(["systemctl", "is-system-running", "--wait"], timeout=_STARTED_WITHIN)
+                    return now, boot_means(host)
+        except HostUnreachable as error:
+            why = error.message
+        except HostError:
+            pass  # on its way down
+        if time.monotonic() - began > within:
+            raise HostUnreachable(
+                f"{place.name} is not back {within:.0f} s after a boot was asked for: {why}",
+                advice="Look at its console. Its next boot is its own.",
+            )
+        if stop is not None:
+            stop.check()
+        time.sleep(_ASK)
+
+
+def bring_back(
+    reach: Connect, place: StudyHost, *, within: float, stop: Interruption | None = None
+) -> BootMeans:
+    """Have a host be in its own boot, with nothing of a boot of ours left; what it says then.
+
+    Raises HostUnreachable where it is not back in time, HostError where something is left."""
+    with reach(place) as host, locked(host):
+        former, means = _boot_id(host), boot_means(host)
+        if means.level:
+            with suppress(HostUnreachable):
+                host.run(["sh", "-c", script(), NAME, "back"], timeout=SHORT)
+    if means.level:
+        awaited(reach, place, former, within, stop)
+    with reach(place) as host, locked(host):
+        return cleared(host)
+
+
+def cleared(host: Host) -> BootMeans:
+    """Remove what is left of a boot, where the host's own runs.  Raises HostError."""
+    means = boot_means(host)
+    if means.level:
+        raise HostError(f"{host.name} still runs a boot of a study")
+    if means.owed:
+        done = host.run(["sh", "-c", script(), NAME, "clear"], timeout=SHORT)
+        if done.exit:
+            raise HostError(f"{host.name}: {done.complaint}")
+    return means
+
+
+def need_own_boot(host: Host) -> list[str]:
+    """Have nothing of a boot of an earlier run be left on a host that runs its own; says what was
+    done.  Raises OwedError where such a boot runs."""
+    owed = boot_debt(host)
+    if not owed:
+        return []
+    if boot_means(host).level:
+        raise OwedError(
+            f"{host.name} runs a boot of a study that has ended:",
+            owed=owed,
+            advice="Its own unit boots it back within minutes; or at once, from another machine:"
+            " iotrial restore HOST; or on it: systemctl reboot",
+        )
+    cleared(host)
+    return ["removed what an armed boot had left"]

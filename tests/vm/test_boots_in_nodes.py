@@ -1,0 +1,263 @@
+"""Kernels and boot parameters as factors, on nodes that boot by kexec: a study whole, and lives of
+it that end at any moment, by the death of the controller or of the node's power.
+
+Asserted of every end: the node runs its own kernel and command line, and nothing of a boot is left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from nodes import Several, VirtualLab, up, why_not
+
+pytestmark = [pytest.mark.vm, pytest.mark.timeout(7200)]
+
+STUDY = """\
+question = "Do polled queues help, and does the kernel matter?"
+{hosts}
+[targets.disk]
+device = "{device}"
+hosts = {names}
+[workloads.reads]
+tool = "fio"
+[workloads.reads.options]
+rw = "randread"
+bs = "4k"
+direct = 1
+runtime = "2s"
+time_based = 1
+ioengine = "pvsync2"
+hipri = 1
+[factors.polling]
+boot = "nvme.poll_queues"
+levels = [0, 2]
+[factors.kernel]
+boot = "kernel"
+levels = {kernels}
+[factors.scheduler]
+tunable = "queue.scheduler"
+levels = ["none", "mq-deadline"]
+[design]
+kind = "full"
+blocks = {blocks}
+"""
+HOST = """\
+[hosts.{name}]
+ssh = "{way}"
+lease = "5s"
+"""
+DISK = "/dev/disk/by-path/pci-0000:00:05.0-nvme-1"
+"""The same on either node."""
+MOMENTS = 20
+"""Of each kind of end; half of them on either node."""
+LONGEST = 100.0
+"""Seconds in which a life ends: two boots and what is measured in them."""
+_BACK = 300.0
+_LEFT = (
+    "ls -d /var/lib/iotrial/boot /etc/systemd/system/iotrial-boot.service"
+    " /etc/systemd/system/sysinit.target.wants/iotrial-boot.service /run/iotrial/boot-armed"
+    " /var/lib/iotrial/journal.d/*.journal 2>/dev/null; cat /sys/kernel/kexec_loaded;"
+    " pgrep -x fio; echo end"
+)
+
+
+class Boots:
+    """The lab, its nodes' own boots, and studies of them."""
+
+    def __init__(self, lab: Several, ways: list[str]) -> None:
+        self.lab = lab
+        self.ways = ways
+        self.own = [self.boot(number) for number in (1, 2)]
+        self.kernels = lab.do(1, "ls /lib/modules").split()
+
+    def boot(self, number: int) -> str:
+        return self.lab.do(number, "uname -r; cat /proc/cmdline")
+
+    def study(self, path: Path, numbers: tuple[int, ...], *, blocks: int, kernels: int = 2) -> Path:
+        names = [f"{self.lab.name}-{number}" for number in numbers]
+        hosts = "".join(
+            HOST.format(name=name, way=self.ways[number - 1])
+            for name, number in zip(names, numbers, strict=True)
+        )
+        text = STUDY.format(
+            hosts=hosts,
+            names=json.dumps(names),
+            device=DISK,
+            kernels=json.dumps(self.kernels[:kernels]),
+            blocks=blocks,
+        )
+        path.write_text(text, "utf-8")
+        return path
+
+    def begun(self, study: Path, out: Path) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            self.lab.lab.command("run", str(study), "--out", str(out)),
+            env=self.lab.lab.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def left(self, number: int, within: float = _BACK) -> str:
+        """What is not as it was on a node, after so many seconds at most; '' when nothing."""
+        until, found = time.monotonic() + within, "not looked at"
+        while found and time.monotonic() < until:
+            try:
+                # The parts of a settled node: up, nothing starting, all of its own.
+                now = self.boot(number)
+                there = self.lab.do(number, _LEFT).split()
+                found = "" if there == ["0", "end"] else f"there: {there}"
+                found = found or ("" if now == self.own[number - 1] else f"it runs {now}")
+            except (AssertionError, subprocess.TimeoutExpired) as error:
+                found = f"it does not answer: {error}"
+            time.sleep(1 if found else 0)
+        return found
+
+
+@pytest.fixture(scope="module")
+def boots(virtual_lab: VirtualLab) -> Iterator[Boots]:
+    if lacking := why_not("both"):
+        pytest.skip(lacking)
+    with up(virtual_lab, "boots", 2, "both") as lab:
+        document = virtual_lab.vmlab("up", "boots", "--name", lab.name)
+        yield Boots(lab, [node["ssh"] for node in document["nodes"]])
+
+
+def test_a_study_of_kernels_and_a_parameter_on_two_nodes(boots: Boots, tmp_path: Path) -> None:
+    """Two nodes, two kernels, two numbers of polled queues, four blocks."""
+    study, out = boots.study(tmp_path / "study.toml", (1, 2), blocks=4), tmp_path / "out"
+    planned = boots.lab.lab.said("plan", str(study))
+    assert planned.returncode == 0, planned.stderr
+    assert "booted 17 times" in planned.stdout + planned.stderr
+    done = boots.lab.lab.said("run", str(study), "--out", str(out), within=3600)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in (out / "boots.jsonl").read_text().splitlines()]
+    assert len(rows) == 2 * 16
+    assert all(row["problem"] == "" for row in rows)
+    for row in rows:
+        changes = dict(row["changes"])
+        assert row["kernel"] == changes["boot.kernel"]
+        assert f"nvme.poll_queues={changes['boot.nvme.poll_queues']}" in row["command_line"].split()
+    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    assert len(trials) == 32
+    for trial in trials:
+        assert trial["state"] == "valid", trial["doubts"]
+        seen = {(device, knob): value for device, knob, value in trial["before"]}
+        wanted = dict(trial["treatment"])
+        for name in (f"{boots.lab.name}-1", f"{boots.lab.name}-2"):
+            assert seen[f"{name}:", "boot.kernel"] == wanted["kernel"]
+            assert seen[f"{name}:", "boot.nvme.poll_queues"] == wanted["polling"]
+    assert [boots.left(number, 30) for number in (1, 2)] == ["", ""]
+    again = boots.lab.lab.said("compare", str(out))
+    assert "whole-plot factor" in again.stdout
+
+
+def test_a_level_that_the_driver_refuses_fails_and_the_others_are_measured(
+    boots: Boots, tmp_path: Path
+) -> None:
+    """More polled queues than the machine has processors: the driver does not load, and the disk
+    is not there."""
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=1, kernels=1), tmp_path / "out"
+    text = study.read_text("utf-8").replace("levels = [0, 2]", "levels = [0, 64]")
+    study.write_text(text, "utf-8")
+    done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
+    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    states = {dict(trial["treatment"])["polling"]: trial["state"] for trial in trials}
+    assert states == {"0": "valid", "64": "failed"}, done.stdout + done.stderr
+    assert boots.left(1, 30) == ""
+
+
+def test_a_kernel_that_panics_ends_in_its_own_boot_and_its_trials_fail(
+    boots: Boots, tmp_path: Path
+) -> None:
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=1, kernels=1), tmp_path / "out"
+    text = study.read_text("utf-8").replace('boot = "nvme.poll_queues"', 'boot = "rdinit"')
+    text = text.replace("levels = [0, 2]", 'levels = ["unset", "/nowhere"]')
+    study.write_text(text, "utf-8")
+    done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
+    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    states = {dict(trial["treatment"])["polling"]: trial["state"] for trial in trials}
+    assert states == {"unset": "valid", "/nowhere": "failed"}, done.stdout + done.stderr
+    failed = next(trial for trial in trials if trial["state"] == "failed")
+    assert "did not come up" in failed["error"]
+    assert boots.left(1, 30) == ""
+
+
+def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
+    """Half of all lives, on one node; gives back how each that left something ended."""
+    chance, bad = random.Random(), list[str]()
+    for life in range(MOMENTS // 2):
+        out = tmp_path / f"{end}-{number}-{life}"
+        study = boots.study(tmp_path / f"{end}-{number}.toml", (number,), blocks=2)
+        with boots.begun(study, out) as run:
+            moment = chance.uniform(1, LONGEST)
+            try:
+                run.wait(moment)
+            except subprocess.TimeoutExpired:
+                pass
+            else:
+                bad.append(f"{moment:.1f} s: the run ended by itself: {run.communicate()[0]}")
+                continue
+            if end == "cut":
+                boots.lab.lab.vmlab("cut", f"{boots.lab.name}-{number}")
+            os.killpg(run.pid, signal.SIGKILL)
+            said = run.communicate()[0]
+        if end == "cut":
+            boots.lab.lab.vmlab("up", "boots", "--name", boots.lab.name)
+        if found := boots.left(number):
+            bad.append(f"{moment:.1f} s: {found}; {said}")
+    return bad
+
+
+@pytest.mark.parametrize("end", ["killed", "cut"])
+def test_whenever_a_life_ends_the_node_returns_to_its_own_boot(
+    boots: Boots, tmp_path: Path, end: str
+) -> None:
+    """The controller is killed, or the node's power cut (and the controller killed then), at random
+    moments, many of them while it boots: without us it is in its own boot again."""
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(lives, boots, tmp_path, number, end) for number in (1, 2)]
+    assert [job.result() for job in jobs] == [[], []]
+
+
+def test_a_controller_that_is_interrupted_boots_the_node_back(boots: Boots, tmp_path: Path) -> None:
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=2), tmp_path / "out"
+    with boots.begun(study, out) as run:
+        until = time.monotonic() + 300
+        while not (out / "boots.jsonl").exists():
+            assert time.monotonic() < until
+            assert run.poll() is None, run.communicate()[0]
+            time.sleep(0.5)
+        run.send_signal(signal.SIGINT)
+        said = run.communicate(timeout=600)[0]
+    assert run.returncode == 130, said
+    assert boots.left(1, 5) == "", said
+
+
+def test_restore_from_elsewhere_boots_it_back_at_once(boots: Boots, tmp_path: Path) -> None:
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=2), tmp_path / "out"
+    with boots.begun(study, out) as run:
+        until = time.monotonic() + 300
+        while not (out / "boots.jsonl").exists():
+            assert time.monotonic() < until
+            assert run.poll() is None
+            time.sleep(0.5)
+        run.kill()
+        run.communicate()
+    told = boots.lab.lab.said("status", "--", boots.ways[0])
+    assert "of a study" in told.stdout + told.stderr
+    done = boots.lab.lab.said("restore", "--", boots.ways[0])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "booted" in done.stdout
+    assert boots.left(1, 5) == ""
