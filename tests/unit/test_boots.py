@@ -53,7 +53,7 @@ OWN = "BOOT_IMAGE=/vmlinuz root=/dev/vda nvme.poll-queues=1 ro"
 
 
 def study(old: str = "", new: str = "") -> Study:
-    return parse_study(STUDY.replace(old, new) if old else STUDY, name="boots")
+    return parse_study(STUDY.replace(old, new) if old else STUDY, "boots.toml", lambda _name: "")
 
 
 def reaching(host: FakeHost) -> Connect:
@@ -123,7 +123,6 @@ def test_a_level_that_comes_up_with_another_value_makes_its_trials_invalid(
 ) -> None:
     """The machine made up takes any number; so here it says another one than it took."""
     host = FakeHost()
-    monkeypatch.setattr(boots, "command_line", boots.command_line)
     monkeypatch.setattr(
         "iotrial.execute.boot.command_line",
         lambda own, _changes, token: boots.command_line(own, (), token),
@@ -163,7 +162,7 @@ def test_this_very_machine_is_refused() -> None:
 
 def test_a_host_in_a_boot_of_a_study_is_not_taken_for_one_that_owes_nothing() -> None:
     host = FakeHost()
-    for verb in (("arm", "t", "kexec", OTHER, "ro iotrial.boot=t", "90", "/x", ""), ("go",)):
+    for verb in (("arm", "t", OTHER, "ro iotrial.boot=t", "90", "/x", ""), ("go",)):
         assert host.run(["sh", "-c", script(), "iotrial-boot", *verb]).exit == 0
     assert boot_means(host).level
     assert boot_debt(host)

@@ -154,7 +154,7 @@ def test_a_study_of_kernels_and_a_parameter_on_two_nodes(boots: Boots, tmp_path:
     for trial in trials:
         assert trial["state"] == "valid", trial["doubts"]
         seen = {(device, knob): value for device, knob, value in trial["before"]}
-        wanted = dict(trial["treatment"])
+        wanted = trial["trial"]["treatment"]
         for name in (f"{boots.lab.name}-1", f"{boots.lab.name}-2"):
             assert seen[f"{name}:", "boot.kernel"] == wanted["kernel"]
             assert seen[f"{name}:", "boot.nvme.poll_queues"] == wanted["polling"]
@@ -173,7 +173,7 @@ def test_a_level_that_the_driver_refuses_fails_and_the_others_are_measured(
     study.write_text(text, "utf-8")
     done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
     trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
-    states = {dict(trial["treatment"])["polling"]: trial["state"] for trial in trials}
+    states = {trial["trial"]["treatment"]["polling"]: trial["state"] for trial in trials}
     assert states == {"0": "valid", "64": "failed"}, done.stdout + done.stderr
     assert boots.left(1, 30) == ""
 
@@ -187,7 +187,7 @@ def test_a_kernel_that_panics_ends_in_its_own_boot_and_its_trials_fail(
     study.write_text(text, "utf-8")
     done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
     trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
-    states = {dict(trial["treatment"])["polling"]: trial["state"] for trial in trials}
+    states = {trial["trial"]["treatment"]["polling"]: trial["state"] for trial in trials}
     assert states == {"unset": "valid", "/nowhere": "failed"}, done.stdout + done.stderr
     failed = next(trial for trial in trials if trial["state"] == "failed")
     assert "did not come up" in failed["error"]

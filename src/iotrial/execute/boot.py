@@ -233,7 +233,7 @@ class Boots:
             method = means.method
             self.said(f"{place.name}: booting with {asked}, by {METHODS.get(method, 'no method')}")
             patience = str(round(2 * place.lease + 30))
-            arming = ("arm", token, method, release, words, patience, lock_path(host), script())
+            arming = ("arm", token, release, words, patience, lock_path(host), script())
             done = host.run(["sh", "-c", script(), NAME, *arming], timeout=SHORT)
             if done.exit:
                 known.failed, known.why = (

@@ -223,6 +223,8 @@ class Hosts:
         not in that boot."""
         booting = boot_factors(self.study)
         due = self.boots.due(self.study, trial) if booting else {}
+        if booting and not due and (problem := self.boots.problem(self.study, trial)):
+            raise BootFailed(problem)  # of the trial before, in the same boot
         unready = self._boot(trial, due) if due else {}
         needed = {*needed_by(self.study, trial), *self.lenders}
         gone = [each.name for each in self.study.places if each.name not in self.sessions]
@@ -245,9 +247,8 @@ class Hosts:
                     raise error
         if lost:
             raise HostsUnreachable(lost)
-        problem = next(iter(unready.values()), "")
-        if booting and (problem := problem or self.boots.problem(self.study, trial)):
-            raise BootFailed(problem)
+        if unready:
+            raise BootFailed(next(iter(unready.values())))
 
     def _boot(self, trial: Trial, due: Mapping[str, Changes]) -> dict[str, str]:
         """Boot hosts for a trial; gives back why some could not be, by name.  What else they are

@@ -11,8 +11,7 @@
 #   where its own runs otherwise   it disarms at once, and removes what it has here
 #
 # The level's boot is known by a word of its command line, iotrial.boot=TOKEN, which the kernel does
-# not heed.  Each method is one-shot by nature: what is loaded by kexec(8) a power cut forgets, and
-# GRUB and systemd-boot forget their next entry when they take it.
+# not heed.  It is one-shot by nature: what is loaded by kexec(8) a power cut forgets.
 #
 # Asks for POSIX sh, coreutils, flock (util-linux) and systemd.
 
@@ -65,47 +64,6 @@ no_kexec() {
     fi
 }
 
-grub_names() {
-    grub=/boot/grub
-    reboot="grub-reboot"
-    editenv="grub-editenv"
-    [ -f /boot/grub2/grub.cfg ] && grub=/boot/grub2
-    ! command -v grub2-reboot >/dev/null || {
-        reboot="grub2-reboot"
-        editenv="grub2-editenv"
-    }
-}
-
-no_grub() {
-    grub_names
-    if [ ! -f "$grub/grub.cfg" ] || ! command -v "$reboot" >/dev/null; then
-        echo 'GRUB is not the boot loader here'
-    elif ! grep -q next_entry "$grub/grub.cfg"; then
-        echo "$grub/grub.cfg knows no next_entry"
-    elif ! grep -q custom.cfg "$grub/grub.cfg"; then
-        echo "$grub/grub.cfg does not read custom.cfg (41_custom)"
-    else
-        # What GRUB cannot write it cannot forget: such an entry would be booted again and again.
-        kind=$(stat -f -c %T "$grub")
-        source=$(findmnt -n -o SOURCE -T "$grub")
-        case $kind in
-            ext2/ext3 | xfs | msdos) ;;
-            *) echo "GRUB cannot write its environment on $kind ($grub)" ;;
-        esac
-        case $source in
-            /dev/mapper/* | /dev/dm-* | /dev/md*) echo "GRUB cannot write its environment on $source" ;;
-        esac
-    fi
-}
-
-no_bootctl() {
-    if ! command -v bootctl >/dev/null || [ "$(bootctl is-installed 2>/dev/null)" != yes ]; then
-        echo 'systemd-boot is not the boot loader here'
-    elif [ ! -d /sys/firmware/efi/efivars ]; then
-        echo 'the variables of the firmware cannot be reached (efivarfs)'
-    fi
-}
-
 # Lines of fields: what runs, which kernels are installed, why not each method, and what is owed.
 means() {
     printf 'running|%s|%s\n' "$(uname -r)" "$(cat /proc/cmdline)"
@@ -119,8 +77,6 @@ means() {
     done
     why=$(no_systemd | head -n 1)
     printf 'method|kexec|%s\n' "${why:-$(no_kexec | head -n 1)}"
-    printf 'method|grub|%s\n' "${why:-$(no_grub | head -n 1)}"
-    printf 'method|bootctl|%s\n' "${why:-$(no_bootctl | head -n 1)}"
     [ ! -e "$dir/token" ] || printf 'owed|%s|%s\n' "$(cat "$dir/token")" "$(sed -n 2p "$dir/own")"
     ! marked || printf 'level|%s|\n' "$(uname -r)"
 }
@@ -142,19 +98,18 @@ put() {
     cat >"$1.new" && sync -- "$1.new" && mv -f -- "$1.new" "$1" && sync -- "${1%/*}"
 }
 
-# arm TOKEN METHOD RELEASE COMMAND-LINE PATIENCE LOCK: the boot is ready to go, and owed.
+# arm TOKEN RELEASE COMMAND-LINE PATIENCE LOCK TEXT: the boot is ready to go, and owed.
 arm() {
-    token=$2 method=$3 release=$4 words=$5
+    token=$2 release=$3 words=$4
     image_of "$release" || fail "no kernel $release is installed on this host"
     # From one level to the next what is its own stays.
     mkdir -p -- "$dir" /run/iotrial && chmod 700 "$dir" || fail "$dir cannot be made"
-    if [ ! -e "$dir/own" ]; then
+    if ! marked || [ ! -e "$dir/own" ]; then
         printf '%s\n%s\n' "$(uname -r)" "$(cat /proc/cmdline)" | put "$dir/own" || fail "$dir cannot be written"
     fi
-    [ ! -e "$dir/method" ] || disarm
-    printf '%s\n' "$method" | put "$dir/method" &&
-        printf '%s\n%s\n' "$6" "$7" | put "$dir/patience" &&
-        printf '%s\n' "$8" | put "$dir/boot.sh" &&
+    disarm
+    printf '%s\n%s\n' "$5" "$6" | put "$dir/patience" &&
+        printf '%s\n' "$7" | put "$dir/boot.sh" &&
         printf '%s\n' "$token" | put "$dir/token" || fail "$dir cannot be written"
     : >"$here"
     printf '%s\n' \
@@ -167,85 +122,21 @@ arm() {
     mkdir -p "$units/sysinit.target.wants" && chmod 755 "$units/sysinit.target.wants" && ln -sf "../$unit" "$units/sysinit.target.wants/$unit" &&
         sync -- "$units/sysinit.target.wants" || fail "$unit cannot be enabled"
     systemctl daemon-reload && systemctl restart "$unit" || fail "$unit does not start"
-    case $method in
-        kexec) arm_kexec ;;
-        grub) arm_grub ;;
-        bootctl) arm_bootctl ;;
-        *) fail "unknown method $method" ;;
-    esac
+    arm_kexec
 }
 
 arm_kexec() {
     set -- -l "$image" "--command-line=$words"
     [ -z "$initrd" ] || set -- "$@" "--initrd=$initrd"
     said=$(kexec -a "$@" 2>&1) || said=$(kexec "$@" 2>&1) || {
-        clear
+        marked || clear
         fail "kexec: $(printf '%s' "$said" | tail -n 1)"
     }
 }
 
-arm_grub() {
-    grub_names
-    [ ! -e "$grub/custom.cfg" ] || cp -p "$grub/custom.cfg" "$dir/custom.cfg" || fail "$grub/custom.cfg cannot be copied"
-    uuid=$(grub-probe --target=fs_uuid "$image" 2>/dev/null || grub2-probe --target=fs_uuid "$image") || fail "grub-probe does not know $image"
-    path=$(grub-mkrelpath "$image" 2>/dev/null || grub2-mkrelpath "$image")
-    {
-        [ ! -e "$grub/custom.cfg" ] || cat "$grub/custom.cfg"
-        printf "menuentry 'iotrial' --id iotrial-%s {\n" "$token"
-        printf 'search --no-floppy --fs-uuid --set=root %s\nlinux %s %s\n' "$uuid" "$path" "$words"
-        [ -z "$initrd" ] || printf 'initrd %s\n' "${path%/*}/${initrd##*/}"
-        printf '}\n'
-    } >"$grub/custom.cfg.new" && chmod 600 "$grub/custom.cfg.new" && sync -- "$grub/custom.cfg.new" &&
-        mv -f "$grub/custom.cfg.new" "$grub/custom.cfg" && sync -- "$grub" &&
-        "$reboot" "iotrial-$token" && sync -- "$grub" || {
-        clear
-        fail "$reboot does not take the entry"
-    }
-}
-
-arm_bootctl() {
-    entries=$(bootctl -x 2>/dev/null || bootctl -p)/loader/entries
-    base=
-    for each in "$entries"/*.conf; do
-        [ -n "$base" ] || ! grep -Eq "^(version[[:space:]]+$release|linux[[:space:]].*[/-]$release([/ ]|\$))" "$each" || base=$each
-    done
-    [ -n "$base" ] || {
-        clear
-        fail "no entry of systemd-boot is for $release ($entries)"
-    }
-    {
-        printf 'title iotrial\n'
-        grep -E '^(version|linux|initrd|devicetree|architecture)[[:space:]]' "$base"
-        printf 'options %s\n' "$words"
-    } >"$entries/iotrial.conf" && sync -- "$entries/iotrial.conf" && bootctl set-oneshot iotrial.conf || {
-        clear
-        fail 'bootctl set-oneshot does not take the entry'
-    }
-}
-
-# What is armed and was not taken is so no longer; nothing where a loader has taken it.
+# A kernel that was loaded in this boot, and not yet booted, is so no longer.
 disarm() {
-    case $(cat "$dir/method" 2>/dev/null) in
-        kexec)
-            [ ! -e "$here" ] || [ "$(cat /sys/kernel/kexec_loaded 2>/dev/null)" != 1 ] || kexec -u
-            ;;
-        grub)
-            grub_names
-            ! "$editenv" "$grub/grubenv" list | grep -q '^next_entry=iotrial-' || "$editenv" "$grub/grubenv" unset next_entry
-            if [ -e "$dir/custom.cfg" ]; then
-                cp -p "$dir/custom.cfg" "$grub/custom.cfg.new" && mv -f "$grub/custom.cfg.new" "$grub/custom.cfg"
-            elif grep -q 'id iotrial-' "$grub/custom.cfg" 2>/dev/null; then
-                rm -f "$grub/custom.cfg"
-            fi
-            ;;
-        bootctl)
-            entries=$(bootctl -x 2>/dev/null || bootctl -p)/loader/entries
-            [ ! -e "$entries/iotrial.conf" ] || {
-                bootctl set-oneshot ''
-                rm -f "$entries/iotrial.conf"
-            }
-            ;;
-    esac
+    [ ! -e "$here" ] || [ "$(cat /sys/kernel/kexec_loaded 2>/dev/null)" != 1 ] || kexec -u
 }
 
 # Where its own boot runs: nothing of us is left.
@@ -262,10 +153,7 @@ clear() {
 # --- going --------------------------------------------------------------------------------------
 
 go() {
-    case $(cat "$dir/method") in
-        kexec) systemctl kexec --no-block ;;
-        *) cold_boot ;;
-    esac
+    systemctl kexec --no-block
 }
 
 cold_boot() {

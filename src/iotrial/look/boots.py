@@ -17,7 +17,7 @@ from iotrial.model.host import Reader
 from iotrial.tunables.boot import MARK
 
 NAME = "iotrial-boot"
-METHODS = {"kexec": "kexec", "grub": "GRUB", "bootctl": "systemd-boot"}
+METHODS = {"kexec": "kexec"}
 """What each is called, in the order in which they are taken."""
 STATE = "/var/lib/iotrial/boot/token"
 SHORT = 120.0

@@ -61,7 +61,7 @@ class BootLoader(MachinePart):
                 return CommandOutput(0, self._means(machine))
             case ["parameters", module, _]:
                 return CommandOutput(0, "\n".join(_PARAMETERS if module == "nvme" else ()))
-            case ["arm", token, _, chosen, line, *_]:
+            case ["arm", token, chosen, line, *_]:
                 if chosen not in (OTHER, release(machine.kernel.release)):
                     return CommandOutput(1, "", f"no kernel {chosen} is installed on this host\n")
                 self.armed, self.owed = (chosen, line), token
@@ -83,8 +83,7 @@ class BootLoader(MachinePart):
         own = (release(machine.kernel.release), fixed(machine.kernel.release)["cmdline"].strip())
         runs = self.running or own
         lines = [f"running|{runs[0]}|{runs[1]}", f"kernel|{own[0]}|", f"kernel|{OTHER}|"]
-        lines += ["method|kexec|", "method|grub|GRUB is not the boot loader here"]
-        lines += ["method|bootctl|systemd-boot is not the boot loader here"]
+        lines += ["method|kexec|"]
         lines += [f"owed|{self.owed}|{own[1]}"] if self.owed else []
         lines += [f"level|{runs[0]}|"] if self.running else []
         return "".join(f"{line}\n" for line in lines)
