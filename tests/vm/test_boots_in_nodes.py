@@ -66,8 +66,8 @@ _BACK = 300.0
 _LEFT = (
     "ls -d /var/lib/iotrial/boot /etc/systemd/system/iotrial-boot.service"
     " /etc/systemd/system/sysinit.target.wants/iotrial-boot.service /run/iotrial/boot-armed"
-    " /var/lib/iotrial/journal.d/*.journal 2>/dev/null; cat /sys/kernel/kexec_loaded;"
-    " pgrep -x fio; echo end"
+    " /var/lib/iotrial/journal.d/*.journal 2>/dev/null || :; cat /sys/kernel/kexec_loaded;"
+    " pgrep -x fio || :; echo end"
 )
 
 
@@ -114,7 +114,6 @@ class Boots:
         until, found = time.monotonic() + within, "not looked at"
         while found and time.monotonic() < until:
             try:
-                # The parts of a settled node: up, nothing starting, all of its own.
                 now = self.boot(number)
                 there = self.lab.do(number, _LEFT).split()
                 found = "" if there == ["0", "end"] else f"there: {there}"

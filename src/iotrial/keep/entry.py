@@ -70,6 +70,11 @@ def problem(entry: KeptSetting) -> tuple[str, str] | None:
         knob = tunable(entry.tunable)
     except UsageError as error:
         return "tunable", f"{error.message}. {error.advice}"
+    if knob.boot:
+        name = entry.tunable.partition(".")[2]
+        what = "the default kernel" if name == "kernel" else f"{name}={entry.value}"
+        why = f"{entry.tunable} takes a boot, and iotrial does not keep it"
+        return "tunable", f"{why}: configure {what} in the boot loader"
     if why := _misplaced(entry, knob):
         return "on", why
     found = ((key, f"{key} {why}") for key, text in _texts(entry) if (why := _wrong(key, text)))
