@@ -144,6 +144,7 @@ def test_a_level_that_comes_up_with_another_value_makes_its_trials_invalid(
         ('ssh = "root@a"', 'via = "podman://box"', "podman://box ends with a boot"),
         ('"6.1.0-fake"', '"5.4.0-fake"', "kernel 5.4.0-fake is not installed"),
         ("nvme.poll_queues", "nvme.poll_queue", "has no parameter poll_queue"),
+        ('tunable = "queue.scheduler"', 'manual = "Set {level}"', "scheduler is set manually"),
     ],
 )
 def test_what_cannot_be_booted_is_refused_before_anything_is_changed(

@@ -62,6 +62,11 @@ def check_boots(host: Host, place: StudyHost, study: Study) -> None:
     if not factors:
         return
     names = ", ".join(factor.name for factor in factors)
+    if by_hand := next((each.name for each in study.factors if each.kind == "manual"), ""):
+        raise RefusedError(
+            f"{names} takes boots, and {by_hand} is set manually: a boot may undo that",
+            advice="Make two studies of them.",
+        )
     if not place.ssh or same_kernel(host):
         here = not place.way or same_kernel(host)
         why = "it is the machine that iotrial runs on" if here else f"{place.way} ends with a boot"

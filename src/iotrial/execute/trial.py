@@ -43,6 +43,7 @@ from iotrial.model.tunable import Setting
 from iotrial.plan.aa import detour
 from iotrial.plan.boots import boot_factors, wanted
 from iotrial.plan.design import settings as settings_of
+from iotrial.plan.parts import needed_by
 from iotrial.store import Store
 from iotrial.tools import tool
 from iotrial.tools.results import merged, of_neighbour
@@ -341,9 +342,10 @@ def _early(hosts: Hosts, held: Mapping[str, tuple[Setting, ...]]) -> tuple[Doubt
 
 def _booted(hosts: Hosts, trial: Trial, held: Mapping[str, tuple[Setting, ...]]) -> Iterator[Doubt]:
     """The kernel and the parameters that a host was booted with must be those that run."""
-    if not boot_factors(hosts.study):
-        return
-    for name, seen in held.items():
+    needed = needed_by(hosts.study, trial) if boot_factors(hosts.study) else ()
+    for name, seen in held.items() if needed else ():
+        if name not in needed:
+            continue
         found = {each.tunable: each.value for each in seen}
         for tunable, value in wanted(hosts.study, trial, name):
             if found.get(tunable) != value:
