@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 
 import pytest
 
@@ -77,6 +78,7 @@ class Boots:
     def __init__(self, lab: Several, ways: list[str]) -> None:
         self.lab = lab
         self.ways = ways
+        self.power = Lock()
         self.own = [self.boot(number) for number in (1, 2)]
         self.kernels = lab.do(1, "ls /lib/modules").split()
 
@@ -208,12 +210,13 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
             else:
                 bad.append(f"{moment:.1f} s: the run ended by itself: {run.communicate()[0]}")
                 continue
-            if end == "cut":
-                boots.lab.lab.vmlab("cut", f"{boots.lab.name}-{number}")
-            os.killpg(run.pid, signal.SIGKILL)
-            said = run.communicate()[0]
-        if end == "cut":
-            boots.lab.lab.vmlab("up", "boots", "--name", boots.lab.name)
+            with boots.power:  # `up` waits for both nodes
+                if end == "cut":
+                    boots.lab.lab.vmlab("cut", f"{boots.lab.name}-{number}")
+                os.killpg(run.pid, signal.SIGKILL)
+                said = run.communicate()[0]
+                if end == "cut":
+                    boots.lab.lab.vmlab("up", "boots", "--name", boots.lab.name)
         if found := boots.left(number):
             bad.append(f"{moment:.1f} s: {found}; {said}")
     return bad
