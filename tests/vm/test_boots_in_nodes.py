@@ -150,11 +150,13 @@ def test_a_study_of_kernels_and_a_parameter_on_two_nodes(boots: Boots, tmp_path:
         changes = dict(row["changes"])
         assert row["kernel"] == changes["boot.kernel"]
         assert f"nvme.poll_queues={changes['boot.nvme.poll_queues']}" in row["command_line"].split()
-    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    trials = list(out.glob("trials/*/trial.json"))
     assert len(trials) == 32
-    for trial in trials:
+    for path in trials:
+        trial = json.loads(path.read_text())
         assert trial["state"] == "valid", trial["doubts"]
-        seen = {(device, knob): value for device, knob, value in trial["before"]}
+        rows = json.loads((path.parent / "before.json").read_text())
+        seen = {(device, knob): value for device, knob, value in rows}
         wanted = trial["trial"]["treatment"]
         for name in (f"{boots.lab.name}-1", f"{boots.lab.name}-2"):
             assert seen[f"{name}:", "boot.kernel"] == wanted["kernel"]
