@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping
 
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Trial
-from iotrial.plan.design import levels_of
+from iotrial.plan.design import levels_of, takes_boot
 from iotrial.plan.parts import needed_by, parts
 from iotrial.tunables.boot import BARE, FAMILY, KERNEL, MARK, is_boot
 
@@ -31,13 +31,8 @@ _PANIC = "panic=60"
 """A level whose kernel panics ends in a boot of the host's own."""
 
 
-def boots(factor: Factor) -> bool:
-    """Whether a level of the factor takes a boot."""
-    return any(is_boot(name) for level in factor.levels for name, _ in level.settings)
-
-
 def boot_factors(study: Study) -> tuple[Factor, ...]:
-    return tuple(factor for factor in study.factors if boots(factor))
+    return tuple(factor for factor in study.factors if takes_boot(factor))
 
 
 def wanted(study: Study, trial: Trial, host: str) -> Changes:

@@ -210,14 +210,15 @@ def _in_order(
 ) -> Iterator[tuple[str, Treatment]]:
     # Seeded on purpose: an order that can be had again, not a secret.
     chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
-    booted = tuple(factor.name for factor in study.factors if _boots(factor))
+    booted = tuple(factor.name for factor in study.factors if takes_boot(factor))
     others = [(f.name,) for f in study.factors if f.hard and f.name not in booted]
     hard = [booted, *others] if booted else others
     yield from _shuffled(everything, hard, chance)
 
 
-def _boots(factor: Factor) -> bool:
-    """Such factors change together: each combination of their levels is booted once a block."""
+def takes_boot(factor: Factor) -> bool:
+    """Whether a level takes a boot.  Such factors change together: each combination of their levels
+    is booted once a block."""
     return any(is_boot(name) for level in factor.levels for name, _ in level.settings)
 
 
