@@ -409,6 +409,41 @@ def test_it_acts_when_the_controller_is_killed(place: Place, lease: int) -> None
     until(lambda: not Path(f"/proc/{guard}").exists())
 
 
+def test_what_the_controller_had_just_forked_does_not_begin(place: Place) -> None:
+    """Until its execve(2) it has the environment of the controller, and no mark."""
+    place.owe()
+    pids, late = place.root / "pids", place.root / "late"
+    code = (
+        "import os, subprocess, sys, time\n"
+        "pids, late, *argv = sys.argv[1:]\n"
+        "g = subprocess.Popen(argv, stdin=-1, stdout=-1, start_new_session=True)\n"
+        "g.stdout.readline()\n"
+        "if not (child := os.fork()):\n"
+        "    os.setsid(); os.closerange(0, 99); time.sleep(5)\n"
+        "    os.execvp('touch', ['touch', late])\n"
+        "open(pids + '~', 'w').write(f'{g.pid} {child}'); os.rename(pids + '~', pids)\n"
+        "time.sleep(60)"
+    )
+    other = subprocess.Popen(["sleep", "60"])
+    controller = subprocess.Popen(
+        [sys.executable, "-c", code, str(pids), str(late), *place.argv()], cwd=place.root
+    )
+    try:
+        until(pids.exists)
+        guard, child = map(int, pids.read_text().split())
+        time.sleep(0.3)  # its descriptors are closed by now, as before an execve(2)
+        controller.kill()
+        controller.wait()
+        until(lambda: not Path(f"/proc/{guard}").exists())
+        assert not Path(f"/proc/{child}/exe").exists()
+        assert f"process: {child} of the lost controller" in place.report
+        assert other.poll() is None
+        assert not late.exists()
+    finally:
+        other.kill()
+        other.wait()
+
+
 def test_it_acts_when_no_sign_of_life_comes_for_the_lease(place: Place) -> None:
     file = place.file("a", "new")
     place.owe(writes(file, "old"))
@@ -515,16 +550,17 @@ def test_the_fence_falls_on_the_very_process_and_no_other(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place.owe()
-    marked = {**os.environ, "IOTRIAL_AGENT": "mine"}
+    mine = f"mine-{os.getpid()}"
+    marked = {**os.environ, "IOTRIAL_AGENT": mine}
     # What a shell has begun outlives it, and would still change the machine.
     begun = "sleep 60 & echo $!; wait"
     agent = subprocess.Popen(["sh", "-c", begun], env=marked, stdout=subprocess.PIPE, text=True)
     assert agent.stdout is not None
     child = int(agent.stdout.readline())
-    monkeypatch.setenv("IOTRIAL_FENCE", "another")
+    monkeypatch.setenv("IOTRIAL_FENCE", f"{mine}0")
     place.fire()
     assert agent.poll() is None
-    monkeypatch.setenv("IOTRIAL_FENCE", "mine")
+    monkeypatch.setenv("IOTRIAL_FENCE", mine)
     place.fire()
     assert agent.wait(timeout=5) == -signal.SIGKILL
     assert not Path(f"/proc/{child}/exe").exists()

@@ -8,18 +8,20 @@ process of it again, without trusting a pid that may long be somebody else's.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.errors import HostError
 from iotrial.execute.interruption import Interruption
-from iotrial.look import reading as look
 from iotrial.model.host import Host, Process
+from iotrial.model.step import Probe, Read
 
 TOKEN = "IOTRIAL_LOAD"  # noqa: S105 (a name in the environment, no secret)
 GRACE = 5.0
 """Seconds between SIGTERM and SIGKILL: fio writes its result when asked to stop."""
+_LOOKS, _NAP = 200, 0.05
+"""How often it is looked for processes that were killed, and the seconds between."""
 EARLY = 0.3
 """Seconds before a moment that loads wait for: what is read then stands at the moment as well, and
 reading it takes nothing from the start."""
@@ -146,42 +148,64 @@ def end(host: Host, process: Process) -> int:
 
 def end_loads(host: Host, token: str) -> list[str]:
     """End every process that carries ``token``.  Gives back what was done, in words."""
-    done = []
-    for _ in range(3):
-        found = loads(host, token)
-        if not found:
+    done: dict[str, None] = {}
+    found, starting = _marked(host, token)
+    for _ in range(_LOOKS):
+        if not found and not starting:
             break
         for pid in found:
-            host.run(["kill", "-KILL", str(pid)])
-            done.append(f"ended process {pid} of the load")
-        _wait_gone(host, token)
-    left = loads(host, token)
-    if left:
+            if (what := f"ended process {pid} of the load") not in done:
+                done[what] = None
+                host.run(["kill", "-KILL", str(pid)])
+        host.sleep(_NAP)
+        found, starting = _marked(host, token)
+    if found:
         raise HostError(
-            f"{host.name}: processes {left} of the load do not terminate",
+            f"{host.name}: processes {found} of the load do not terminate",
             advice="They wait for I/O that does not complete. Fix the device, then restore again.",
         )
-    return list(dict.fromkeys(done))
-
-
-def _wait_gone(host: Host, token: str) -> None:
-    for _ in range(100):
-        if not loads(host, token):
-            return
-        host.sleep(0.05)
+    return list(done)
 
 
 def loads(host: Host, token: str) -> list[int]:
     """Process ids on the host whose environment has the entry ``IOTRIAL_LOAD=token``, and not one
     that merely holds it: ``IOTRIAL_LOAD=token-2`` and ``MY_IOTRIAL_LOAD=token`` are strangers'."""
+    return _marked(host, token)[0]
+
+
+def _marked(host: Host, token: str) -> tuple[list[int], bool]:
+    """The same, and whether a process is in the middle of an execve(2), so that nothing can be
+    read of its environment: it may be one of them."""
     if not token:
-        return []
+        return [], False
     wanted = f"{TOKEN}={token}".encode("utf-8", "surrogateescape")
-    files = [f"/proc/{name}/environ" for name in host.list("/proc") if name.isdigit()]
-    # One that is empty is gone, another user's, or a kernel thread.
-    environments = look.contents(host, files)
-    return [
-        int(file.split("/")[2])
-        for file, said in environments.items()
-        if wanted in said.split(b"\0")
-    ]
+    pids = [name for name in host.list("/proc") if name.isdigit()]
+    found, bare = _with(host, pids, wanted)
+    before = _addresses(host, bare)
+    late, bare = _with(host, before, wanted)
+    after = _addresses(host, bare)
+    starting = any(where != before[pid] or where[-1] == b"0" for pid, where in after.items())
+    return [int(pid) for pid in (*found, *late)], starting
+
+
+def _with(host: Host, pids: Iterable[str], wanted: bytes) -> tuple[list[str], list[str]]:
+    """Those of them whose environment has the entry ``wanted``, and those that have none at all
+    (one that may not be read, or is gone, is neither)."""
+    looked = list(pids)
+    answers = host.batch([Read(Probe(f"/proc/{pid}/environ")) for pid in looked])
+    told = {pid: each.raw for pid, each in zip(looked, answers, strict=True) if not each.errno}
+    found = [pid for pid, said in told.items() if wanted in said.split(b"\0")]
+    return found, [pid for pid, said in told.items() if not said]
+
+
+def _addresses(host: Host, pids: Iterable[str]) -> dict[str, list[bytes]]:
+    """Where the arguments and the environment of processes lie (proc_pid_stat(5), fields 48 to
+    51), new at each execve(2) and 0 in the middle of it.  Not of the dead and of the kernel's."""
+    looked = list(pids)
+    found = {}
+    answers = host.batch([Read(Probe(f"/proc/{pid}/stat")) for pid in looked])
+    for pid, answer in zip(looked, answers, strict=True):
+        state, parent, *rest = answer.raw.rpartition(b") ")[2].split() or [b"X", b""]
+        if state not in (b"Z", b"X") and parent not in (b"0", b"2"):
+            found[pid] = rest[43:47]
+    return {pid: where for pid, where in found.items() if where}

@@ -10,8 +10,8 @@
 # Asks for POSIX sh with sed, coreutils (8.24: sync FILE), flock, and for loop devices losetup with perl or
 # python3.  In the environment IOTRIAL_FENCE may be a word: processes that have IOTRIAL_AGENT=WORD in
 # theirs must be dead before anything is put back.  They are the controller's shell on this host and
-# whatever it forked.  IOTRIAL_OUTSIDE: they are in a container, and this guard is not; the numbers of
-# processes in there are others than here.
+# whatever it forked.  Without it, the controller is the parent of this guard.  IOTRIAL_OUTSIDE: they
+# are in a container, and this guard is not; the numbers of processes in there are others than here.
 
 journal=$1
 lock=$2
@@ -75,6 +75,7 @@ guard() {
     cd /                          # keeps no file system busy
     [ -n "${IOTRIAL_OUTSIDE-}" ] || leave # the groups that are to be seen are the container's
     trap '' HUP INT TERM PIPE USR1 # a host that goes down takes the controller first, not us
+    know_controller
     if [ "$lease" -gt 0 ]; then
         watch </dev/null >/dev/null 2>&1 &
         watcher=$!
@@ -91,6 +92,14 @@ guard() {
     exec </dev/null
     [ "$lease" -eq 0 ] || kill -s USR2 "$watcher" # which ignores it where it fires already
     fire 'the controller died'
+}
+
+# Its addresses, unless it has them from its own parent: they would be those of others, too.
+know_controller() {
+    controller=
+    [ -z "${IOTRIAL_FENCE-}" ] && addresses "$PPID" || return 0
+    controller=$FOUND
+    ! addresses "$PARENT" || [ "$FOUND" != "$controller" ] || controller=
 }
 
 fire() {
@@ -121,9 +130,15 @@ ours() {
 # --- before anything is put back ----------------------------------------------------------------
 
 # Nothing that the controller asked for may come late: not its shell, and not a command that the
-# shell had just begun.
+# shell, or the controller itself, had just begun.
 fence() {
-    [ -z "${IOTRIAL_FENCE-}" ] || kill_all "IOTRIAL_AGENT=$IOTRIAL_FENCE" 'of the lost controller'
+    if [ -n "${IOTRIAL_FENCE-}" ]; then
+        kill_all "IOTRIAL_AGENT=$IOTRIAL_FENCE" 'of the lost controller'
+    elif [ -n "$controller" ]; then
+        # A parent that lives is a caller of another kind, such as an epilog.
+        ! addresses "$PPID" || [ "$FOUND" != "$controller" ] || return
+        kill_all '' 'of the lost controller'
+    fi
 }
 
 end_loads() {
@@ -131,13 +146,14 @@ end_loads() {
 }
 
 # kill_all MARK WHOSE: the processes that carry the mark in their environment, and those they become.
+# Without a mark: those that the controller forked and that are no program of their own yet.
 kill_all() {
     mark=$1
     ended=' '
     for _ in $tries; do
-        left=$(marked)
+        if [ -n "$mark" ]; then left=$(marked); else left=$(forked); fi
         [ -n "$left" ] || return
-        for pid in $left; do
+        for pid in ${left#starting}; do
             kill -s KILL "$pid"
             case $ended in *" $pid "*) continue ;; esac
             ended="$ended$pid "
@@ -145,7 +161,33 @@ kill_all() {
         done
         nap
     done
-    tell owed "processes $2 do not terminate: $left"
+    left=${left#starting}
+    [ -z "$left" ] || tell owed "processes $2 do not terminate: $left"
+}
+
+# addresses PID: PARENT is its parent, FOUND where its arguments and its environment lie
+# (proc_pid_stat(5), fields 48 to 51): by chance at each execve(2), and as in its parent until then.
+# 1: nowhere.  It is gone, or the kernel's, or in the middle of an execve(2), without environment.
+addresses() {
+    FOUND=
+    read -r line <"/proc/$1/stat" || return
+    # shellcheck disable=SC2086 # these are words
+    set -- ${line##*) }
+    [ $# -ge 49 ] || return
+    PARENT=$2
+    shift 45
+    FOUND="$1 $2 $3 $4"
+    [ "$4" != 0 ]
+} 2>/dev/null
+
+# Not where addresses are no chance: there, they say nothing.  (The kernel ends a number after the
+# first read(2), which some shells make for each byte.)
+forked() {
+    read -r line </proc/sys/kernel/randomize_va_space || :
+    [ "$line" != 0 ] || return
+    set +f
+    run cat /proc/[0-9]*/stat | run sed -n "s/ .* $controller .*//p"
+    set -f
 }
 
 # The folders of shells and loads of controllers that are dead, as the shell itself sweeps them when
@@ -158,19 +200,54 @@ sweep() {
     set -f
 }
 
-# The processes that carry the mark.
+# The processes that carry the mark; before them `starting` where one may, which is in the middle of
+# an execve(2): nothing can be read of its environment then.
 marked() {
     set +f
-    run head -v -c 4194304 /proc/[0-9]*/environ | tr '\0' '\n' | while IFS= read -r line; do
-        case $line in
-            '==> /proc/'*'/environ <==')
-                pid=${line#'==> /proc/'}
-                pid=${pid%%/*}
-                ;;
-            "$mark") ! carries "$pid" || echo "$pid" ;;
+    seen=$(run head -v -c 4194304 /proc/[0-9]*/environ | tr '\0' '\n' | read_marks)
+    set -f
+    ours=
+    starting=
+    for each in $seen; do
+        case $each in
+            e*) set -- "$@" "/proc/${each#e}/stat" ;;
+            *) ours="$ours $each" ;;
         esac
     done
-    set -f
+    # Of those that have none: neither dead nor the kernel's.
+    [ $# -eq 0 ] || seen=$(run cat "$@" | run sed -n '/) [ZX] /d; /) [A-Z] [02] /d; s/ .*//p')
+    [ $# -eq 0 ] || for pid in $seen; do
+        addresses "$pid"
+        before=$FOUND
+        if carries "$pid"; then
+            ours="$ours $pid"
+        elif ! addresses "$pid" || [ "$FOUND" != "$before" ]; then
+            [ ! -d "/proc/$pid" ] || starting=starting
+        fi
+    done
+    printf '%s' "$starting$ours"
+}
+
+# The processes that carry the mark, and with an e before them those without any environment.
+read_marks() {
+    none=
+    while IFS= read -r line; do
+        case $line in
+            '==> /proc/'*'/environ <==')
+                [ -z "$none" ] || echo "e$none"
+                pid=${line#'==> /proc/'}
+                pid=${pid%%/*}
+                none=$pid
+                ;;
+            '') ;;
+            "$mark")
+                none=
+                ! carries "$pid" || echo "$pid"
+                ;;
+            *) none= ;;
+        esac
+    done
+    [ -z "$none" ] || echo "e$none"
 }
 
 # The lines are entries here: one of another name whose value has a line like the mark has it after
