@@ -25,6 +25,7 @@ from iotrial.errors import HostError, UsageError
 
 Bus = Literal["scsi", "virtio", "nvme"]
 Network = Literal["lab", "lab2"]
+Loader = Literal["grub", "systemd-boot"]
 Link = Literal["ssh", "lab", "lab2"]
 """An interface of a node's: the way to it from here, and the networks among nodes."""
 NAME = re.compile(r"[a-z][a-z0-9-]{0,30}")
@@ -55,7 +56,10 @@ class LabKind:
     ``modules`` that are loaded at boot, with their parameters; ``files`` that a node finds on its
     root, text by path, with its role if it has one (``roles``).  It has ``nodes`` of them where
     nobody says how many, and ``fewest`` at least; ``kernel`` names the image's where nobody does;
-    ``processors`` of each node (0: two where it is alone, else one)."""
+    ``processors`` of each node (0: two where it is alone, else one).  ``loaders`` are those of its
+    nodes, in their order: such a node has a disk ``boot``, and after its first boot it is the
+    firmware that starts it, from there (GRUB from a BIOS, systemd-boot from UEFI); any other node
+    is given its kernel by QEMU."""
 
     name: str
     summary: str
@@ -66,10 +70,14 @@ class LabKind:
     processors: int = 0
     networks: tuple[Network, ...] = ("lab",)
     modules: tuple[tuple[str, str], ...] = ()
+    loaders: tuple[Loader, ...] = ()
     files: Callable[[Lab, LabNode], Mapping[str, str]] = lambda _lab, _node: {}
 
     def disks_of(self, node: LabNode) -> tuple[LabDisk, ...]:
         return tuple(disk for disk in self.disks if disk.only in (0, node.number))
+
+    def loader_of(self, node: LabNode) -> Loader | None:
+        return self.loaders[node.number - 1] if node.number <= len(self.loaders) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +127,10 @@ class Lab:
 
     def serial(self, node: LabNode) -> Path:
         return self.place(node) / "serial.log"
+
+    def firmware(self, node: LabNode) -> Path:
+        """There once the node's loader is installed; of UEFI it holds the variables."""
+        return self.place(node) / "firmware"
 
     def disk_file(self, node: LabNode, disk: LabDisk) -> Path:
         return (self.folder if disk.shared else self.place(node)) / f"{disk.name}.raw"

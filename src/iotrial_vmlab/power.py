@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from iotrial.errors import HostError, UsageError
+from iotrial.errors import HostError, RefusedError, UsageError
 from iotrial.model.host import Host
 from iotrial_vmlab import qemu
 from iotrial_vmlab.image import ImageEntry, LabImage, archive, opened
@@ -185,6 +185,11 @@ def made(host: Host, lab: Lab, image: LabImage) -> None:
     """A planned lab's folder: keys, disks, what each node is told.  Nothing runs yet; the caller
     holds the lab's lock."""
     kind = kind_of(lab.kind)
+    if "systemd-boot" in kind.loaders and not Path(qemu.UEFI[0]).exists():
+        raise RefusedError(
+            f"a lab {kind.name} needs firmware that is not installed here: {qemu.UEFI[0]}",
+            advice="As root: apt-get install --no-install-recommends ovmf",
+        )
     lab.folder.mkdir(mode=0o700, parents=True)
     save(lab)
     keys = _keys(host, lab)
@@ -210,6 +215,21 @@ def powered(
 
     The lab given back knows the ports.  Raises HostError, with what the node's console said last.
     """
+    lab = _up(host, lab, nodes, accelerator, within)
+    kind = kind_of(lab.kind)
+    new = [each for each in nodes if kind.loader_of(each) and not lab.firmware(each).exists()]
+    for node in new:
+        _do(host, ["ssh", *lab.way(node).split(" "), "sync"], advice=_AGAIN)
+    cut(lab, new)
+    for node in new:
+        if kind.loader_of(node) == "grub":
+            lab.firmware(node).touch()
+        else:
+            shutil.copyfile(qemu.UEFI[1], lab.firmware(node))
+    return _up(host, lab, new, accelerator, within) if new else lab
+
+
+def _up(host: Host, lab: Lab, nodes: Sequence[LabNode], accelerator: str, within: float) -> Lab:
     image = opened(lab.image)
     up = running(lab)
     for node in nodes:

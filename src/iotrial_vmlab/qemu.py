@@ -67,8 +67,7 @@ def command(
         *machine(accelerator, processors(lab, kind)),
         *("-daemonize", "-pidfile", str(lab.pid_file(node)), "-name", f"iotrial-{node.name}"),
         *("-m", str(MEMORY)),
-        *("-kernel", str(image.kernel), "-initrd", str(lab.place(node) / "initrd")),
-        *("-append", _words()),
+        *_kernel(lab, node, kind, image),
         *("-serial", f"file:{lab.serial(node)}", "-qmp", "unix:qmp.sock,server=on,wait=off"),
         *_root(lab, node),
         *_networks(lab, node, kind),
@@ -78,7 +77,23 @@ def command(
     ]
 
 
-def _words() -> str:
+UEFI = ("/usr/share/OVMF/OVMF_CODE_4M.fd", "/usr/share/OVMF/OVMF_VARS_4M.fd")
+"""Firmware, and what its variables are at first (Debian's package ovmf)."""
+
+
+def _kernel(lab: Lab, node: LabNode, kind: LabKind, image: LabImage) -> list[str]:
+    """What a node starts with: a kernel that it is given or, once it has a loader, firmware."""
+    if lab.firmware(node).exists():
+        if kind.loader_of(node) == "grub":
+            return []
+        code = f"if=pflash,unit=0,format=raw,readonly=on,file={UEFI[0]}"
+        variables = f"if=pflash,unit=1,format=raw,file={lab.firmware(node)}"
+        return ["-drive", code, "-drive", variables]
+    first = str(lab.place(node) / "initrd")
+    return ["-kernel", str(image.kernel), "-initrd", first, "-append", kernel_words()]
+
+
+def kernel_words() -> str:
     """Of the kernel.  A panic ends in a reset, as a watchdog would have it.
 
     Nothing is said of the processor's clock (``tsc=``): a kernel that stands still while it
@@ -136,7 +151,9 @@ def _disk(lab: Lab, node: LabNode, disk: LabDisk) -> Iterator[str]:
                 yield from ("-device", f"virtio-scsi-pci,id=hba-{own}")
                 yield from ("-device", f"scsi-hd,bus=hba-{own}.0,drive={own},{names}{sharing}")
             case "virtio":
-                yield from ("-device", f"virtio-blk-pci,drive={own},serial={serial}{sharing}")
+                first = ",bootindex=1" if disk.name == "boot" else ""
+                names = f"serial={serial}{first}{sharing}"
+                yield from ("-device", f"virtio-blk-pci,drive={own},{names}")
             case "nvme":
                 yield from ("-device", f"nvme,drive={own},serial={serial}")
 

@@ -28,6 +28,8 @@ KERNELS = {
 }
 """Kernel → its package, as apt-get(8) takes it; of ``both`` the one that nodes start with, and the
 newer one is installed beside it."""
+_LOADERS = ("grub-pc-bin", "grub2-common", "systemd-boot", "dosfstools")
+"""Of nodes with both kernels: what their own firmware starts them by."""
 _LEFT_OUT = (
     "/usr/share/doc/*",
     "/usr/share/man/*",
@@ -129,6 +131,7 @@ def recipe(suite: str, kernel: str = "stable") -> ImageRecipe:
     lines = texts.pop("packages.txt").splitlines()
     words = [word for line in lines if not line.startswith("#") for word in line.split()]
     image = KERNELS[kernel].format(suite=suite)
+    words += _LOADERS if kernel == "both" else ()
     return ImageRecipe(suite, kernel, (image, *words), _LEFT_OUT, tuple(sorted(texts.items())))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -119,6 +121,28 @@ def test_a_study_is_measured_in_each_boot_and_the_host_returns_to_its_own(tmp_pa
     assert boot_debt(host) == ()
 
 
+def test_blocks_over_hosts_boot_each_host_for_its_own_blocks(tmp_path: Path) -> None:
+    hosts = {name: FakeHost(seed=seed) for seed, name in enumerate("ab", 1)}
+    before = {name: host.settings() for name, host in hosts.items()}
+    text = (
+        STUDY.replace('ssh = "root@a"\n', 'ssh = "root@a"\n[hosts.b]\nssh = "root@b"\n')
+        .replace('device = "FAKE0001"\n', 'device = "FAKE0001"\nhosts = ["a", "b"]\n')
+        .replace("blocks = 3\n", 'blocks = 4\nblocks_over = "hosts"\n')
+    )
+    spread = parse_study(text, "boots.toml", lambda _name: "")
+    outcome = execute_on(
+        spread, lambda place: nullcontext(hosts[place.name]), tmp_path / "out",
+        interruption=Interruption(), in_turn=True,
+    )  # fmt: skip
+    assert outcome.counts == {"valid": 64, "invalid": 0, "failed": 0}
+    rows = [json.loads(line) for line in (tmp_path / "out/boots.jsonl").read_text().splitlines()]
+    booted = Counter((row["host"], row["block"]) for row in rows)
+    assert len(booted) == 4
+    assert set(booted.values()) == {4}
+    assert {host for host, _ in booted} == {"a", "b"}
+    assert {name: host.settings() for name, host in hosts.items()} == before
+
+
 def test_a_level_that_comes_up_with_another_value_makes_its_trials_invalid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +188,7 @@ def test_this_very_machine_is_refused() -> None:
 
 def test_a_host_in_a_boot_of_a_study_is_not_taken_for_one_that_owes_nothing() -> None:
     host = FakeHost()
-    for verb in (("arm", "t", OTHER, "ro iotrial.boot=t", "90", "/x", ""), ("go",)):
+    for verb in (("arm", "t", "kexec", OTHER, "ro iotrial.boot=t", "90", "/x", ""), ("go",)):
         assert host.run(["sh", "-c", script(), "iotrial-boot", *verb]).exit == 0
     assert boot_means(host).level
     assert boot_debt(host)

@@ -1,5 +1,6 @@
-"""Kernels and boot parameters as factors, on nodes that boot by kexec: a study whole, and lives of
-it that end at any moment, by the death of the controller or of the node's power.
+"""Kernels and boot parameters as factors, on nodes that boot by kexec, and on two that GRUB and
+systemd-boot start: a study whole, and lives of it that end at any moment, by the death of the
+controller or of the node's power.
 
 Asserted of every end: the node runs its own kernel and command line, and nothing of a boot is left.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shlex
 import signal
 import subprocess
 import time
@@ -16,9 +18,12 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import pytest
 
+from iotrial.look.boots import script
+from iotrial_vmlab import qemu
 from nodes import Several, VirtualLab, up, why_not
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(7200)]
@@ -68,6 +73,9 @@ _LEFT = (
     "ls -d /var/lib/iotrial/boot /etc/systemd/system/iotrial-boot.service"
     " /etc/systemd/system/sysinit.target.wants/iotrial-boot.service /run/iotrial/boot-armed"
     " /var/lib/iotrial/journal.d/*.journal 2>/dev/null || :; cat /sys/kernel/kexec_loaded;"
+    " ls -d /boot/grub/custom.cfg* /efi/loader/entries/iotrial.conf"
+    " /sys/firmware/efi/efivars/LoaderEntryOneShot-* 2>/dev/null || :;"
+    " grub-editenv - list 2>/dev/null | grep next_entry=. || :;"
     " pgrep -x fio || :; echo end"
 )
 
@@ -75,12 +83,16 @@ _LEFT = (
 class Boots:
     """The lab, its nodes' own boots, and studies of them."""
 
-    def __init__(self, lab: Several, ways: list[str]) -> None:
+    def __init__(self, kind: str, lab: Several) -> None:
+        self.kind = kind
         self.lab = lab
-        self.ways = ways
+        self.ways = [node["ssh"] for node in self.up()["nodes"]]
         self.power = Lock()
         self.own = [self.boot(number) for number in (1, 2)]
         self.kernels = lab.do(1, "ls /lib/modules").split()
+
+    def up(self) -> dict[str, Any]:
+        return self.lab.lab.vmlab("up", self.kind, "--name", self.lab.name)
 
     def boot(self, number: int) -> str:
         return self.lab.do(number, "uname -r; cat /proc/cmdline")
@@ -128,11 +140,22 @@ class Boots:
 
 @pytest.fixture(scope="module")
 def boots(virtual_lab: VirtualLab) -> Iterator[Boots]:
+    yield from _of_kind("boots", virtual_lab)
+
+
+@pytest.fixture(scope="module")
+def loaders(virtual_lab: VirtualLab) -> Iterator[Boots]:
+    """Node 1 starts by GRUB, from a BIOS; node 2 by systemd-boot, from UEFI."""
+    if not Path(qemu.UEFI[0]).exists():
+        pytest.skip(f"needs {qemu.UEFI[0]}: ovmf")
+    yield from _of_kind("loaders", virtual_lab)
+
+
+def _of_kind(kind: str, virtual_lab: VirtualLab) -> Iterator[Boots]:
     if lacking := why_not("both"):
         pytest.skip(lacking)
-    with up(virtual_lab, "boots", 2, "both") as lab:
-        document = virtual_lab.vmlab("up", "boots", "--name", lab.name)
-        yield Boots(lab, [node["ssh"] for node in document["nodes"]])
+    with up(virtual_lab, kind, 2, "both") as lab:
+        yield Boots(kind, lab)
 
 
 def test_a_study_of_kernels_and_a_parameter_on_two_nodes(boots: Boots, tmp_path: Path) -> None:
@@ -218,7 +241,7 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
                 os.killpg(run.pid, signal.SIGKILL)
                 said = run.communicate()[0]
                 if end == "cut":
-                    boots.lab.lab.vmlab("up", "boots", "--name", boots.lab.name)
+                    boots.up()
         if found := boots.left(number):
             bad.append(f"{moment:.1f} s: {found}; {said}")
     return bad
@@ -230,9 +253,13 @@ def test_whenever_a_life_ends_the_node_returns_to_its_own_boot(
 ) -> None:
     """The controller is killed, or the node's power cut (and the controller killed then), at random
     moments, many of them while it boots: without us it is in its own boot again."""
+    assert both_lives(boots, tmp_path, end) == [[], []]
+
+
+def both_lives(boots: Boots, tmp_path: Path, end: str) -> list[list[str]]:
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(lives, boots, tmp_path, number, end) for number in (1, 2)]
-    assert [job.result() for job in jobs] == [[], []]
+    return [job.result() for job in jobs]
 
 
 def test_a_controller_that_is_interrupted_boots_the_node_back(boots: Boots, tmp_path: Path) -> None:
@@ -265,3 +292,74 @@ def test_restore_from_elsewhere_boots_it_back_at_once(boots: Boots, tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert "booted" in done.stdout
     assert boots.left(1, 5) == ""
+
+
+# -- by GRUB and by systemd-boot -------------------------------------------------------------------
+
+BY = {1: "grub", 2: "bootctl"}
+
+
+def test_a_study_of_nodes_that_their_own_loaders_boot(loaders: Boots, tmp_path: Path) -> None:
+    study, out = loaders.study(tmp_path / "study.toml", (1, 2), blocks=1), tmp_path / "out"
+    for number, way in enumerate(loaders.ways, 1):
+        said = loaders.lab.lab.said("doctor", "--json", "--", way).stdout
+        name = {"grub": "GRUB", "bootctl": "systemd-boot"}[BY[number]]
+        assert f"can be varied by {name}" in said
+        assert "not kexec: kernel.kexec_load_disabled is 1" in said
+    done = loaders.lab.lab.said("run", str(study), "--out", str(out), within=2400)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = [json.loads(line) for line in (out / "boots.jsonl").read_text().splitlines()]
+    assert len(rows) == 2 * 4
+    for row in rows:
+        changes = dict(row["changes"])
+        assert row["problem"] == ""
+        assert row["method"] == BY[int(row["host"][-1])]
+        assert row["kernel"] == changes["boot.kernel"]
+        assert f"nvme.poll_queues={changes['boot.nvme.poll_queues']}" in row["command_line"].split()
+    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    assert [trial["state"] for trial in trials] == ["valid"] * 8
+    assert [loaders.left(number, 30) for number in (1, 2)] == ["", ""]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_an_entry_that_was_armed_when_the_power_failed_is_booted_once_and_left_again(
+    loaders: Boots, number: int
+) -> None:
+    """Nobody has asked for that boot, and nobody holds the lock: its unit boots the node back."""
+    kernel, line = loaders.own[number - 1].splitlines()
+    other = next(each for each in loaders.kernels if each != kernel)
+    words = " ".join(w for w in line.split() if not w.startswith(("initrd=", "BOOT_IMAGE=")))
+    arm = ("arm", "t-1", BY[number], other, f"{words} iotrial.boot=t-1", "5", "/run/t.lock")
+    loaders.lab.do(number, shlex.join(["sh", "-c", script(), "iotrial-boot", *arm, script()]))
+    loaders.lab.do(number, "sync")
+    loaders.lab.lab.vmlab("cut", f"{loaders.lab.name}-{number}")
+    loaders.up()
+    said = loaders.lab.do(number, "uname -r; cat /proc/cmdline; cat /proc/uptime")
+    assert said.split()[0] == other
+    assert "iotrial.boot=t-1" in said
+    assert loaders.left(number) == ""
+
+
+def test_what_stands_in_custom_cfg_stays_as_it_is(loaders: Boots) -> None:
+    mine = "# mine\nmenuentry 'x' { true }\n"
+    loaders.lab.do(1, f"printf %s {shlex.quote(mine)} >/boot/grub/custom.cfg")
+    kernel = loaders.own[0].splitlines()[0]
+    verb = ["sh", "-c", script(), "iotrial-boot"]
+    arm = [*verb, "arm", "t-2", "grub", kernel, "quiet iotrial.boot=t-2", "5", "/run/t.lock", ":"]
+    loaders.lab.do(1, shlex.join(arm))
+    loaders.lab.do(1, shlex.join(arm))
+    armed = loaders.lab.do(1, "cat /boot/grub/custom.cfg; grub-editenv - list")
+    assert armed.startswith(mine)
+    assert armed.count("--id iotrial-t-2") == 1
+    assert "next_entry=iotrial-t-2" in armed
+    loaders.lab.do(1, shlex.join([*verb, "clear"]))
+    assert loaders.lab.do(1, "cat /boot/grub/custom.cfg") == mine
+    loaders.lab.do(1, "rm /boot/grub/custom.cfg")
+    assert loaders.left(1, 30) == ""
+
+
+@pytest.mark.parametrize("end", ["killed", "cut"])
+def test_whenever_a_life_ends_a_node_returns_by_its_loader(
+    loaders: Boots, tmp_path: Path, end: str
+) -> None:
+    assert both_lives(loaders, tmp_path, end) == [[], []]

@@ -51,6 +51,21 @@ def _boot_id(host: Host) -> str:
     return reading.text(host, BOOT_ID).strip()
 
 
+def _did(host: Host, *words: str) -> str:
+    """Why a verb of the script was refused; '' where it was not."""
+    done = host.run(["sh", "-c", script(), NAME, *words], timeout=SHORT)
+    return done.complaint if done.exit else ""
+
+
+def _gone(host: Host) -> str:
+    """Have a host that is armed go down; why it does not, after which it is no longer armed."""
+    with suppress(HostUnreachable):  # that is how it goes
+        if why := _did(host, "go"):
+            _did(host, "disarm")
+            return why
+    return ""
+
+
 class BootFailed(TrialError):
     """A level that does not come up: its trials fail, and the study goes on."""
 
@@ -79,7 +94,8 @@ def check_boots(host: Host, place: StudyHost, study: Study) -> None:
         why = "; ".join(f"{METHODS[name]}: {why}" for name, why in means.methods.items())
         raise RefusedError(
             f"{host.name}: {names} takes boots, and no method can be used here: {why}",
-            advice="On Debian and Ubuntu: apt-get install kexec-tools",
+            advice="Least is asked of a host by kexec; on Debian and Ubuntu: apt-get install"
+            " kexec-tools. docs/boots.md says what each needs.",
         )
     levels = [level for factor in factors for level in factor.levels]
     asked = dict.fromkeys(pair for level in levels for pair in level.settings)
@@ -238,21 +254,17 @@ class Boots:
             method = means.method
             self.said(f"{place.name}: booting with {asked}, by {METHODS.get(method, 'no method')}")
             patience = str(round(2 * place.lease + 30))
-            arming = ("arm", token, release, words, patience, lock_path(host), script())
-            done = host.run(["sh", "-c", script(), NAME, *arming], timeout=SHORT)
-            if done.exit:
-                known.failed, known.why = (
-                    plot,
-                    f"{place.name} cannot boot with {asked}: {done.complaint}",
-                )
+            arming = ("arm", token, method, release, words, patience, lock_path(host), script())
+            if why := _did(host, *arming) or _gone(host):
+                known.failed = plot
+                known.why = f"{place.name} cannot boot with {asked}: {why}"
                 return
-            with suppress(HostUnreachable):
-                host.run(["sh", "-c", script(), NAME, "go"], timeout=SHORT)
         try:
             host_id, up = self._up(place, former)
-        except HostUnreachable as error:
-            power_on(self.said, place)
-            host_id, up = self._after_power(place, former, error)
+        except HostUnreachable:
+            if not power_on(self.said, place):
+                raise
+            host_id, up = self._up(place, former)
         took = time.monotonic() - began
         came = f"{MARK}={token}" in up.command_line.split()
         if came:
@@ -272,13 +284,6 @@ class Boots:
     def _up(self, place: StudyHost, former: str) -> tuple[str, BootMeans]:
         return awaited(self._reach, place, former, self._within(place.name), self.interruption)
 
-    def _after_power(
-        self, place: StudyHost, former: str, error: HostUnreachable
-    ) -> tuple[str, BootMeans]:
-        if not place.power:
-            raise error
-        return self._up(place, former)
-
     def _within(self, name: str) -> float:
         seen = [each for took in self.took.values() for each in took]
         return max(self.took.get(name, seen)) * _FACTOR + _MORE if seen else FIRST_WITHIN
@@ -297,8 +302,7 @@ class Boots:
             self.said(f"{each.place.name}: booting into its own kernel and command line")
             means = bring_back(self._reach, each.place, within=within)
         except (HostUnreachable, HostError) as error:
-            power_on(self.said, each.place)
-            if not each.place.power:
+            if not power_on(self.said, each.place):
                 raise _owed(each.place, error) from error
             try:
                 means = bring_back(self._reach, each.place, within=within)
@@ -323,16 +327,17 @@ def _owed(place: StudyHost, error: IotrialError) -> OwedError:
     )
 
 
-def power_on(said: Callable[[str], None], place: StudyHost) -> None:
-    """Do what the study says for a host that is not back; nothing where it says nothing."""
+def power_on(said: Callable[[str], None], place: StudyHost) -> bool:
+    """Execute what the study says for a host that is not back; False where it says nothing."""
     if not place.power:
-        return
+        return False
     from iotrial.hosts.local import LocalHost  # noqa: PLC0415  it is executed on this machine
 
     said(f"{place.name} is not back in time: {' '.join(place.power)}")
     done = LocalHost().run(place.power, timeout=SHORT)
     if done.exit:
         said(f"{place.name}: {place.power[0]}: {done.complaint}")
+    return True
 
 
 def awaited(
@@ -378,7 +383,8 @@ def bring_back(
         former, means = _boot_id(host), boot_means(host)
         if means.level:
             with suppress(HostUnreachable):
-                host.run(["sh", "-c", script(), NAME, "back"], timeout=SHORT)
+                if why := _did(host, "back"):
+                    raise HostError(f"{place.name} cannot be booted back: {why}")
     if means.level:
         awaited(reach, place, former, within, stop)
     with reach(place) as host, locked(host):
@@ -390,10 +396,8 @@ def cleared(host: Host) -> BootMeans:
     means = boot_means(host)
     if means.level:
         raise HostError(f"{host.name} still runs a boot of a study")
-    if means.owed:
-        done = host.run(["sh", "-c", script(), NAME, "clear"], timeout=SHORT)
-        if done.exit:
-            raise HostError(f"{host.name}: {done.complaint}")
+    if means.owed and (why := _did(host, "clear")):
+        raise HostError(f"{host.name}: {why}")
     return means
 
 

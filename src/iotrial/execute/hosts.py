@@ -278,7 +278,8 @@ class Hosts:
                 for line in settle(host, self.said, booted=booted).done:
                     self.said(f"left from an earlier run: {line}")
                 opened = open_session(host, mine, results=self.results, payment=payment)
-                kernel = kernel_of(host) if len(self.study.places) > 1 else KernelIdentity("", ())
+                others = len(self.study.places) > 1 or self.study.spread
+                kernel = kernel_of(host) if others else KernelIdentity("", ())
                 with self.locks.setdefault(kernel.boot, threading.Lock()):  # one kernel, one hand:
                     session = stack.enter_context(opened)  # they would take each other's loops
                 if self.several:

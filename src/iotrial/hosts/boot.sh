@@ -11,9 +11,10 @@
 #   where its own runs otherwise   it disarms at once, and removes what it has here
 #
 # The level's boot is known by a word of its command line, iotrial.boot=TOKEN, which the kernel does
-# not heed.  It is one-shot by nature: what is loaded by kexec(8) a power cut forgets.
+# not heed.  Each method is one-shot by nature: what is loaded by kexec(8) a power cut forgets; GRUB
+# and systemd-boot forget their next entry as they take it.
 #
-# Asks for POSIX sh, coreutils, flock (util-linux) and systemd.
+# Asks for POSIX sh, coreutils, flock and findmnt (util-linux) and systemd.
 
 verb=$1
 dir=/var/lib/iotrial/boot
@@ -64,6 +65,46 @@ no_kexec() {
     fi
 }
 
+grub_names() {
+    grub=/boot/grub
+    grub_=grub
+    [ ! -f /boot/grub2/grub.cfg ] || grub=/boot/grub2
+    ! command -v grub2-reboot >/dev/null || grub_=grub2
+}
+
+no_grub() {
+    grub_names
+    if [ ! -f "$grub/grub.cfg" ] || ! command -v "$grub_-reboot" >/dev/null; then
+        echo 'GRUB is not installed'
+    elif ! grep -q next_entry "$grub/grub.cfg"; then
+        echo "$grub/grub.cfg does not heed next_entry"
+    elif ! grep -q custom.cfg "$grub/grub.cfg"; then
+        echo "$grub/grub.cfg does not read custom.cfg (41_custom)"
+    else
+        # What GRUB cannot write it cannot forget: such an entry would be booted again and again
+        # (grub-reboot(8); GRUB's manual, "The GRUB environment block").
+        kind=$(stat -f -c %T "$grub")
+        from=$(findmnt -n -o SOURCE -T "$grub")
+        case $kind in
+            ext2/ext3 | xfs | msdos) ;;
+            *) echo "GRUB cannot write into $grub on $kind" ;;
+        esac
+        case $(readlink -f "$from") in
+            /dev/dm-* | /dev/md*) echo "GRUB cannot write into $grub on $from" ;;
+        esac
+    fi
+}
+
+no_bootctl() {
+    if ! command -v bootctl >/dev/null || [ ! -d /sys/firmware/efi/efivars ]; then
+        echo 'systemd-boot is not what booted this host'
+    elif [ -z "$(find /sys/firmware/efi/efivars -name 'LoaderInfo-4a67b082-*')" ]; then
+        echo 'systemd-boot is not what booted this host'
+    elif ! bootctl set-oneshot --help >/dev/null 2>&1; then
+        echo 'bootctl has no set-oneshot (systemd 239)'
+    fi
+}
+
 # Lines of fields: what runs, which kernels are installed, why not each method, and what is owed.
 means() {
     printf 'running|%s|%s\n' "$(uname -r)" "$(cat /proc/cmdline)"
@@ -76,8 +117,10 @@ means() {
         [ -d "/lib/modules/$release" ] && printf 'kernel|%s|\n' "$release"
     done
     why=$(no_systemd | head -n 1)
-    printf 'method|kexec|%s\n' "${why:-$(no_kexec | head -n 1)}"
-    [ ! -e "$dir/token" ] || printf 'owed|%s|%s\n' "$(cat "$dir/token")" "$(sed -n 2p "$dir/own")"
+    for each in kexec grub bootctl; do
+        printf 'method|%s|%s\n' "$each" "${why:-$("no_$each" | head -n 1)}"
+    done
+    [ ! -e "$dir/token" ] || printf 'owed|%s|\n' "$(cat "$dir/token")"
     ! marked || printf 'level|%s|\n' "$(uname -r)"
 }
 
@@ -98,18 +141,15 @@ put() {
     cat >"$1.new" && sync -- "$1.new" && mv -f -- "$1.new" "$1" && sync -- "${1%/*}"
 }
 
-# arm TOKEN RELEASE COMMAND-LINE PATIENCE LOCK TEXT: the boot is ready to go, and owed.
+# arm TOKEN METHOD RELEASE COMMAND-LINE PATIENCE LOCK TEXT: the boot is ready to go, and owed.
 arm() {
-    token=$2 release=$3 words=$4
+    token=$2 method=$3 release=$4 words=$5
     image_of "$release" || fail "no kernel $release is installed on this host"
-    # From one level to the next what is its own stays.
     mkdir -p -- "$dir" /run/iotrial && chmod 700 "$dir" || fail "$dir cannot be made"
-    if ! marked || [ ! -e "$dir/own" ]; then
-        printf '%s\n%s\n' "$(uname -r)" "$(cat /proc/cmdline)" | put "$dir/own" || fail "$dir cannot be written"
-    fi
     disarm
-    printf '%s\n%s\n' "$5" "$6" | put "$dir/patience" &&
-        printf '%s\n' "$7" | put "$dir/boot.sh" &&
+    printf '%s\n' "$method" | put "$dir/method" &&
+        printf '%s\n%s\n' "$6" "$7" | put "$dir/patience" &&
+        printf '%s\n' "$8" | put "$dir/boot.sh" &&
         printf '%s\n' "$token" | put "$dir/token" || fail "$dir cannot be written"
     : >"$here"
     printf '%s\n' \
@@ -122,21 +162,92 @@ arm() {
     mkdir -p "$units/sysinit.target.wants" && chmod 755 "$units/sysinit.target.wants" && ln -sf "../$unit" "$units/sysinit.target.wants/$unit" &&
         sync -- "$units/sysinit.target.wants" || fail "$unit cannot be enabled"
     systemctl daemon-reload && systemctl restart "$unit" || fail "$unit does not start"
-    arm_kexec
+    case $method in kexec | grub | bootctl) ;; *) fail "unknown method $method" ;; esac
+    why=$("arm_$method" 2>&1) || {
+        disarm
+        marked || clear
+        fail "$(printf '%s' "$why" | tail -n 1)"
+    }
 }
 
 arm_kexec() {
     set -- -l "$image" "--command-line=$words"
     [ -z "$initrd" ] || set -- "$@" "--initrd=$initrd"
-    said=$(kexec -a "$@" 2>&1) || said=$(kexec "$@" 2>&1) || {
-        marked || clear
-        fail "kexec: $(printf '%s' "$said" | tail -n 1)"
-    }
+    kexec -a "$@" 2>/dev/null || kexec "$@"
 }
 
-# A kernel that was loaded in this boot, and not yet booted, is so no longer.
+# An entry in custom.cfg, behind what is there.
+arm_grub() {
+    grub_names
+    uuid=$("$grub_-probe" --target=fs_uuid "$image") && path=$("$grub_-mkrelpath" "$image") || return
+    quoted=$(grub_words) || return
+    [ -e "$grub/custom.cfg" ] || : >"$dir/no-custom.cfg"
+    {
+        [ ! -e "$grub/custom.cfg" ] || cat "$grub/custom.cfg"
+        printf '%s\n' "$entry_begins"
+        printf "menuentry 'iotrial' --id iotrial-%s {\n" "$token"
+        printf 'search --no-floppy --fs-uuid --set=root %s\n' "$uuid"
+        printf 'linux %s%s\n' "$path" "$quoted"
+        [ -z "$initrd" ] || printf 'initrd %s\n' "${path%/*}/${initrd##*/}"
+        printf '}\n%s\n' "$entry_ends"
+    } >"$grub/custom.cfg.new" && chmod 600 "$grub/custom.cfg.new" && sync -- "$grub/custom.cfg.new" &&
+        mv -f "$grub/custom.cfg.new" "$grub/custom.cfg" && "$grub_-reboot" "iotrial-$token" && sync -- "$grub"
+}
+entry_begins='### iotrial: begin'
+entry_ends='### iotrial: end'
+
+# Each word in single quotes, in which nothing means anything to GRUB; it would put a backslash before
+# quotes of the kernel's own.
+grub_words() {
+    case $words in *[\'\"\\]*) fail "GRUB does not hand over quotes in a command line: $words" ;; esac
+    set -f
+    for each in $words; do printf " '%s'" "$each"; done
+    echo
+}
+
+# An entry beside the others, made of the one for that kernel.
+arm_bootctl() {
+    entries=$(bootctl -x 2>/dev/null || bootctl -p)/loader/entries
+    base=
+    for each in "$entries"/*.conf; do
+        [ -n "$base" ] || ! grep -Eq "^(version[[:blank:]]+$release|linux[[:blank:]].*[/-]$release([/ ]|\$))" "$each" || base=$each
+    done
+    [ -n "$base" ] || fail "systemd-boot has no entry for $release in $entries"
+    {
+        printf 'title iotrial\n'
+        grep -E '^(version|linux|initrd|devicetree|architecture)[[:blank:]]' "$base"
+        printf 'options %s\n' "$words"
+    } >"$entries/iotrial.conf" && sync -- "$entries/iotrial.conf" && bootctl set-oneshot iotrial.conf
+}
+
+# What was armed, and is not yet booted, is so no longer.
 disarm() {
-    [ ! -e "$here" ] || [ "$(cat /sys/kernel/kexec_loaded 2>/dev/null)" != 1 ] || kexec -u
+    case $(cat "$dir/method" 2>/dev/null) in
+        kexec)
+            [ ! -e "$here" ] || [ "$(cat /sys/kernel/kexec_loaded 2>/dev/null)" != 1 ] || kexec -u
+            ;;
+        grub)
+            grub_names
+            ! "$grub_-editenv" "$grub/grubenv" list | grep -q '^next_entry=iotrial-' ||
+                "$grub_-editenv" "$grub/grubenv" unset next_entry
+            if [ -e "$dir/no-custom.cfg" ]; then
+                rm -f "$grub/custom.cfg" "$dir/no-custom.cfg"
+            elif [ -e "$grub/custom.cfg" ] && cp -p "$grub/custom.cfg" "$grub/custom.cfg.new"; then
+                sed "/^$entry_begins\$/,/^$entry_ends\$/d" "$grub/custom.cfg" >"$grub/custom.cfg.new" &&
+                    mv -f "$grub/custom.cfg.new" "$grub/custom.cfg"
+            fi
+            rm -f "$grub/custom.cfg.new"
+            sync -- "$grub"
+            ;;
+        bootctl)
+            entries=$(bootctl -x 2>/dev/null || bootctl -p)/loader/entries
+            [ ! -e "$entries/iotrial.conf" ] || {
+                bootctl set-oneshot ''
+                rm -f "$entries/iotrial.conf"
+                sync -- "$entries"
+            }
+            ;;
+    esac
 }
 
 # Where its own boot runs: nothing of us is left.
@@ -153,7 +264,10 @@ clear() {
 # --- going --------------------------------------------------------------------------------------
 
 go() {
-    systemctl kexec --no-block
+    case $(cat "$dir/method") in
+        kexec) systemctl kexec --no-block ;;
+        *) cold_boot ;;
+    esac
 }
 
 cold_boot() {
@@ -185,7 +299,7 @@ watch() {
 }
 
 case $verb in
-    means | clear | go | back | watch) "$verb" ;;
+    means | clear | disarm | go | back | watch) "$verb" ;;
     arm) arm "$@" ;;
     parameters) parameters "$2" "$3" ;;
     *) fail "unknown verb $verb" ;;

@@ -17,7 +17,7 @@ from iotrial.model.host import Reader
 from iotrial.tunables.boot import MARK
 
 NAME = "iotrial-boot"
-METHODS = {"kexec": "kexec"}
+METHODS = {"kexec": "kexec", "grub": "GRUB", "bootctl": "systemd-boot"}
 """What each is called, in the order in which they are taken."""
 STATE = "/var/lib/iotrial/boot/token"
 SHORT = 120.0
@@ -28,15 +28,13 @@ SHORT = 120.0
 class BootMeans:
     """What a host says of booting: the release and command line that run, the ``kernels`` that are
     installed, and why not each of ``methods`` ('': it can be used).  ``owed``: something of a boot
-    is left there; ``own`` is the command line of its own boot then.  ``level``: a boot of a study
-    runs."""
+    is left there.  ``level``: a boot of a study runs."""
 
     release: str
     command_line: str
     kernels: tuple[str, ...]
     methods: Mapping[str, str]
     owed: str = ""
-    own: str = ""
     level: bool = False
 
     @property
@@ -57,13 +55,11 @@ def boot_means(host: Reader) -> BootMeans:
     said = {key: (first, rest) for key, first, rest in rows if key in ("running", "owed", "level")}
     if "running" not in said:
         raise HostError(f"{host.name}: what it boots with cannot be read: {done.complaint}")
-    owed = said.get("owed", ("", ""))
     return BootMeans(
         *said["running"],
         kernels=tuple(dict.fromkeys(first for key, first, _ in rows if key == "kernel")),
         methods={first: rest for key, first, rest in rows if key == "method"},
-        owed=owed[0],
-        own=owed[1],
+        owed=said.get("owed", ("", ""))[0],
         level="level" in said,
     )
 

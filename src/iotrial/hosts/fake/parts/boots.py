@@ -61,7 +61,7 @@ class BootLoader(MachinePart):
                 return CommandOutput(0, self._means(machine))
             case ["parameters", module, _]:
                 return CommandOutput(0, "\n".join(_PARAMETERS if module == "nvme" else ()))
-            case ["arm", token, chosen, line, *_]:
+            case ["arm", token, _, chosen, line, *_]:
                 if chosen not in (OTHER, release(machine.kernel.release)):
                     return CommandOutput(1, "", f"no kernel {chosen} is installed on this host\n")
                 self.armed, self.owed = (chosen, line), token
@@ -72,6 +72,8 @@ class BootLoader(MachinePart):
             case ["back"]:
                 self.armed = None
                 machine.boot()
+            case ["disarm"]:
+                self.armed = None
             case ["clear"] if self.running:
                 return CommandOutput(1, "", "the host still runs a boot of a study\n")
             case ["clear"]:
@@ -84,7 +86,7 @@ class BootLoader(MachinePart):
         runs = self.running or own
         lines = [f"running|{runs[0]}|{runs[1]}", f"kernel|{own[0]}|", f"kernel|{OTHER}|"]
         lines += ["method|kexec|"]
-        lines += [f"owed|{self.owed}|{own[1]}"] if self.owed else []
+        lines += [f"owed|{self.owed}|"] if self.owed else []
         lines += [f"level|{runs[0]}|"] if self.running else []
         return "".join(f"{line}\n" for line in lines)
 
