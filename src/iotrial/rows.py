@@ -19,7 +19,7 @@ from typing_extensions import TypedDict  # as pydantic wants it before Python 3.
 
 from iotrial.errors import FormatError
 from iotrial.model.measurement import Measurement, metric, sectioned
-from iotrial.model.results import LatencyDistribution, Percentile, StrainKind
+from iotrial.model.results import BootRecord, LatencyDistribution, Percentile, StrainKind
 from iotrial.model.trial import Doubt, DrainRecord, DrainState, Trial, TrialRecord, TrialState
 
 Triples = tuple[tuple[str, str, str], ...]
@@ -208,6 +208,21 @@ class SessionRow(TypedDict):
     started: NotRequired[Moment]
 
 
+class BootRow(TypedDict):
+    """A line of boots.jsonl."""
+
+    host: str
+    method: str
+    started: Moment
+    seconds: Number
+    block: Count
+    changes: list[tuple[str, str]]
+    kernel: str
+    command_line: str
+    boot_id: str
+    problem: str
+
+
 _TRIPLES: TypeAdapter[Triples] = TypeAdapter(Triples)
 _TRIAL = TypeAdapter(TrialRow)
 _RECORD: TypeAdapter[Any] = TypeAdapter(RecordRow)
@@ -217,6 +232,7 @@ _FACTS: TypeAdapter[Any] = TypeAdapter(FactsRow)
 _STRAINS = TypeAdapter(list[ResourceUsageRow])
 _INVENTORY: TypeAdapter[dict[str, str]] = TypeAdapter(dict[str, str])
 _SESSION: TypeAdapter[Any] = TypeAdapter(SessionRow)
+_BOOT: TypeAdapter[Any] = TypeAdapter(BootRow)
 
 
 T = TypeVar("T")
@@ -243,6 +259,11 @@ def facts_in(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def session_in(row: Mapping[str, Any]) -> dict[str, Any]:
     return dict(checked(_SESSION, row))
+
+
+def boot_in(row: Mapping[str, Any]) -> BootRecord:
+    found = checked(_BOOT, row)
+    return BootRecord(**{**found, "changes": tuple(tuple(each) for each in found["changes"])})
 
 
 def strains_in(row: Mapping[str, Any]) -> list[dict[str, Any]]:

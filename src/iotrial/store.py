@@ -31,7 +31,7 @@ from urllib.parse import quote
 
 from iotrial import files, rows
 from iotrial.errors import FormatError, UsageError
-from iotrial.model.results import LatencyDistribution, Results
+from iotrial.model.results import BootRecord, LatencyDistribution, Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Trial, TrialRecord
 from iotrial.plan import prior, recorded
@@ -337,6 +337,7 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
         facts,
         baselines,
         tuple(notes),
+        boots=_boots(folder),
         traces=FolderTraces(folder),
     )
 
@@ -344,6 +345,17 @@ def load(folder: Path, study: Study, planned: list[Trial], records: list[TrialRe
 def _facts(path: Path, folder: Path) -> dict[str, Any]:
     with placed(str(path)):
         return rows.facts_in(files.read_object(path, folder))
+
+
+def _boots(folder: Path) -> tuple[BootRecord, ...]:
+    """The lines of boots.jsonl; a torn last one is a boot that was not noted."""
+    path = folder / "boots.jsonl"
+    lines = files.read_text(path, folder).split("\n")[:-1] if path.exists() else []
+    found = []
+    for number, line in enumerate(lines, 1):
+        with placed(f"{path}:{number}"):
+            found.append(rows.boot_in(files.parse_line(path, number, line)))
+    return tuple(found)
 
 
 def _resumed(folder: Path, records: list[TrialRecord]) -> list[Doubt]:

@@ -66,6 +66,8 @@ DISK = "/dev/disk/by-path/pci-0000:00:05.0-nvme-1"
 """The same on either node."""
 MOMENTS = 20
 """Of each kind of end; half of them on either node."""
+SEED = 3
+"""Of the study in which a level hangs: the other one comes first."""
 LONGEST = 100.0
 """Seconds in which a life ends: two boots and what is measured in them."""
 _BACK = 300.0
@@ -292,6 +294,30 @@ def test_restore_from_elsewhere_boots_it_back_at_once(boots: Boots, tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr
     assert "booted" in done.stdout
     assert boots.left(1, 5) == ""
+
+
+def test_a_node_that_hangs_is_power_cycled_and_the_study_goes_on(
+    boots: Boots, tmp_path: Path
+) -> None:
+    """A level in which nothing is started that could be reached: what `power` names starts the
+    node again, in its own boot."""
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=1, kernels=1), tmp_path / "out"
+    node, command = f"{boots.lab.name}-1", boots.lab.lab.command
+    off, on = command("vmlab", "cut", node), command("vmlab", "up", "boots")
+    cycle = f"{shlex.join(off)} && {shlex.join([*on, '--name', boots.lab.name])}"
+    power = f'lease = "5s"\npower = {json.dumps(["sh", "-c", cycle])}\n'
+    text = study.read_text("utf-8").replace('boot = "nvme.poll_queues"', 'boot = "systemd.unit"')
+    text = text.replace("levels = [0, 2]", 'levels = ["unset", "emergency.target"]')
+    # The first boot has fifteen minutes, a later one what the first took and a minute.
+    text = text.replace('lease = "5s"\n', power).replace("[design]\n", f"[design]\nseed = {SEED}\n")
+    study.write_text(text, "utf-8")
+    done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
+    said = done.stdout + done.stderr
+    trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
+    states = {trial["trial"]["treatment"]["polling"]: trial["state"] for trial in trials}
+    assert states == {"unset": "valid", "emergency.target": "failed"}, said
+    assert f"{node} is not back in time: sh -c" in said
+    assert boots.left(1, 30) == ""
 
 
 # -- by GRUB and by systemd-boot -------------------------------------------------------------------

@@ -31,6 +31,7 @@ from iotrial.look import reading
 from iotrial.look.boots import METHODS, NAME, SHORT, BootMeans, boot_debt, boot_means, script
 from iotrial.look.machine import BOOT_ID, same_kernel
 from iotrial.model.host import Connect, Host
+from iotrial.model.results import BootRecord
 from iotrial.model.study import Study, StudyHost
 from iotrial.model.trial import Trial
 from iotrial.plan.boots import Changes, boot_factors, command_line, kernel, wanted
@@ -45,6 +46,7 @@ _MORE, _FACTOR = 60.0, 3.0
 """Later ones may take so many times the longest that was seen, and so many seconds more."""
 _ASK = 1.0
 _STARTED_WITHIN = 300.0
+_POWER_WITHIN = 300.0
 
 
 def _boot_id(host: Host) -> str:
@@ -122,23 +124,6 @@ def _need_parameter(host: Host, name: str, releases: Sequence[str]) -> None:
                 f"{host.name}: module {module} of kernel {release} has no parameter {parameter}",
                 advice=choices(parameter, known, "it has"),
             )
-
-
-@dataclass(frozen=True, slots=True)
-class BootRecord:
-    """A boot as it was: of ``host``, by ``method``, at ``started`` (seconds since the epoch) and
-    for ``seconds``; what was asked for, and what came up.  ``problem`` ('': none)."""
-
-    host: str
-    method: str
-    started: float
-    seconds: float
-    block: int
-    changes: Changes
-    kernel: str
-    command_line: str
-    boot_id: str
-    problem: str = ""
 
 
 @dataclass
@@ -334,9 +319,13 @@ def power_on(said: Callable[[str], None], place: StudyHost) -> bool:
     from iotrial.hosts.local import LocalHost  # noqa: PLC0415  it is executed on this machine
 
     said(f"{place.name} is not back in time: {' '.join(place.power)}")
-    done = LocalHost().run(place.power, timeout=SHORT)
-    if done.exit:
-        said(f"{place.name}: {place.power[0]}: {done.complaint}")
+    try:
+        done = LocalHost().run(place.power, timeout=_POWER_WITHIN)
+        why = done.complaint if done.exit else ""
+    except HostError as error:  # it hangs
+        why = error.message
+    if why:
+        said(f"{place.name}: {place.power[0]}: {why}")
     return True
 
 

@@ -148,8 +148,8 @@ class Results:
     was (kernel, CPU, memory, tool versions, device identity, settings in force at the start).
     ``baselines`` maps a factor to the label of its baseline level, as resolved at the start.
     ``doubts`` are about the whole study.  ``latencies`` are those of each treatment over all its
-    runs, of imported runs that have histograms.  ``traces`` is what trials noted beside their
-    numbers.
+    runs, of imported runs that have histograms.  ``boots`` are those of hosts for the study, in
+    their order.  ``traces`` is what trials noted beside their numbers.
     """
 
     folder: Path
@@ -160,6 +160,7 @@ class Results:
     baselines: dict[str, str] = field(default_factory=dict)
     doubts: tuple[Doubt, ...] = ()
     latencies: tuple[LatencyDistribution, ...] = ()
+    boots: tuple[BootRecord, ...] = ()
     traces: TrialTraces = field(default=NoTraces(), compare=False, repr=False)
     known: dict[Any, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
     """What was reckoned from it and will be asked for again (:mod:`iotrial.stats.responses`)."""
@@ -172,6 +173,24 @@ class Results:
     @property
     def valid(self) -> tuple[TrialRecord, ...]:
         return tuple(record for record in self.records if record.state == "valid")
+
+
+@dataclass(frozen=True, slots=True)
+class BootRecord:
+    """A boot of ``host`` for a study, as it was: by ``method``, at ``started`` (seconds since the
+    epoch) and for ``seconds``; ``changes`` (name, value) that were asked for, for this ``block``,
+    and what came up.  ``problem`` ('': none)."""
+
+    host: str
+    method: str
+    started: float
+    seconds: float
+    block: int
+    changes: tuple[tuple[str, str], ...]
+    kernel: str
+    command_line: str
+    boot_id: str
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

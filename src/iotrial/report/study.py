@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from iotrial.report import (
+    boots,
     ceiling,
     effects,
     evidence,
@@ -96,6 +97,7 @@ def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Bl
         blocks = tuple(_part(part, view, drawn.parts[at], forest))
         yield Section(titles[at], blocks, f"w{at + 1}")
     yield from _hosts(view)
+    yield from boots.section(view.boots)
     if view.latencies:
         yield _latencies(view)
     if doubts := evidence.doubts_section(
@@ -135,6 +137,7 @@ def _contents(view: ReportView, titles: Sequence[str], *, recorded: bool) -> Con
     places = [("grids", "grids")] if view.panels else []
     places += [(f"w{at}", title) for at, title in enumerate(titles, 1)]
     places += [("hosts", "hosts")] if view.hosts or view.block_hosts or view.borne else []
+    places += [("boots", "boots")] if view.boots else []
     places += [("latencies", "latencies")] if view.latencies else []
     places += [("doubts", "doubts")] if view.doubt_groups else []
     places.append(("trials", f"every {view.terms.one}"))

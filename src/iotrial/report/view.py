@@ -18,7 +18,7 @@ from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import HostUtilisation, TreatmentUsage, Utilisation
 from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice
 from iotrial.model.measurement import Metric, beside, of_section, sectioned
-from iotrial.model.results import ORIGINALS, LatencyDistribution, Results
+from iotrial.model.results import ORIGINALS, BootRecord, LatencyDistribution, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
 from iotrial.report import evidence, staged, words
 from iotrial.report.blocks import Section
@@ -114,6 +114,7 @@ class ReportView:
     ceiling: Ceiling | None = None
     hosts: tuple[HostUtilisation, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
+    boots: tuple[BootRecord, ...] = ()
     borne: tuple[Utilisation, ...] = ()
     usages: tuple[TreatmentUsage, ...] = ()
     panels: tuple[Panel, ...] = ()
@@ -181,6 +182,7 @@ def view(judged: Judged) -> ReportView:
         ceiling=comparison.ceiling,
         hosts=judged.hosts,
         block_hosts=judged.block_hosts,
+        boots=results.boots,
         borne=judged.utilisation,
         usages=judged.usages,
         panels=panels(comparison.grids),
