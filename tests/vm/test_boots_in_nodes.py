@@ -320,6 +320,24 @@ def test_a_node_that_hangs_is_power_cycled_and_the_study_goes_on(
     assert boots.left(1, 30) == ""
 
 
+def test_a_host_whose_reboots_are_kexecs_is_in_its_own_boot_afterwards(
+    boots: Boots, tmp_path: Path
+) -> None:
+    """Debian's kexec-tools loads what runs, with its command line, whenever the host goes down."""
+    serve = "update-rc.d kexec-load defaults; systemctl daemon-reload; systemctl start kexec-load"
+    boots.lab.do(1, f"{serve}; systemctl stop kexec-load; cat /sys/kernel/kexec_loaded")
+    assert boots.lab.do(1, "cat /sys/kernel/kexec_loaded; kexec -u").split() == ["1"], "no trap"
+    boots.lab.do(1, "systemctl start kexec-load")
+    study, out = boots.study(tmp_path / "study.toml", (1,), blocks=1, kernels=1), tmp_path / "out"
+    try:
+        done = boots.lab.lab.said("run", str(study), "--out", str(out), within=1200)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert boots.left(1, 30) == ""
+        assert boots.lab.do(1, "ls -d /no-kexec-reboot 2>/dev/null || :") == ""
+    finally:
+        boots.lab.do(1, "update-rc.d -f kexec-load remove; systemctl stop kexec-load; kexec -u")
+
+
 # -- by GRUB and by systemd-boot -------------------------------------------------------------------
 
 BY = {1: "grub", 2: "bootctl"}

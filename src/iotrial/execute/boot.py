@@ -142,8 +142,8 @@ class _BootedHost:
 class Boots:
     """The boots of a run.  ``took`` are seconds by host, of those that were seen."""
 
-    reach: Connect | None = None
-    results: Path = Path()
+    reach: Connect
+    results: Path
     said: Callable[[str], None] = lambda _text: None
     interruption: Interruption | None = None
     in_turn: bool = False
@@ -196,11 +196,11 @@ class Boots:
                 raise error
 
     def _settled(self, place: StudyHost) -> None:
-        with self._reach(place) as host:
+        with self.reach(place) as host:
             level = boot_means(host).level
         if level:
             self.said(f"{place.name} still runs a boot of an earlier run; booting it back")
-            bring_back(self._reach, place, within=self._within(place.name), stop=self.interruption)
+            bring_back(self.reach, place, within=self._within(place.name), stop=self.interruption)
 
     def boot(
         self, places: Mapping[str, StudyHost], block: int, due: Mapping[str, Changes]
@@ -215,18 +215,12 @@ class Boots:
                 raise error
         return lost
 
-    @property
-    def _reach(self) -> Connect:
-        if self.reach is None:
-            raise RuntimeError("no way to hosts was given")
-        return self.reach
-
     def _one(self, place: StudyHost, block: int, changes: Changes) -> None:
         started, began = time.time(), time.monotonic()
         plot = (block, changes)
         token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
         asked = " ".join(f"{name}={value}" for name, value in changes) or "its own"
-        with self._reach(place) as host, locked(host):
+        with self.reach(place) as host, locked(host):
             former, means = _boot_id(host), boot_means(host)
             known = self.hosts.setdefault(
                 place.name, _BootedHost(place, (means.release, means.command_line))
@@ -267,7 +261,7 @@ class Boots:
         note_boot(self.results, asdict(record))
 
     def _up(self, place: StudyHost, former: str) -> tuple[str, BootMeans]:
-        return awaited(self._reach, place, former, self._within(place.name), self.interruption)
+        return awaited(self.reach, place, former, self._within(place.name), self.interruption)
 
     def _within(self, name: str) -> float:
         seen = [each for took in self.took.values() for each in took]
@@ -285,12 +279,12 @@ class Boots:
         within = self._within(each.place.name)
         try:
             self.said(f"{each.place.name}: booting into its own kernel and command line")
-            means = bring_back(self._reach, each.place, within=within)
+            means = bring_back(self.reach, each.place, within=within)
         except (HostUnreachable, HostError) as error:
             if not power_on(self.said, each.place):
                 raise _owed(each.place, error) from error
             try:
-                means = bring_back(self._reach, each.place, within=within)
+                means = bring_back(self.reach, each.place, within=within)
             except HostError as again:
                 raise _owed(each.place, again) from again
         now = (means.release, means.command_line)

@@ -72,6 +72,7 @@ class Hosts:
     results: Path
     payment: RestoreReport
     said: Callable[[str], None]
+    boots: Boots
     upkeep: dict[str, ChoreRunner] = field(default_factory=dict)
     owing: dict[str, OwedError | None] = field(default_factory=dict)
     owners: dict[Key, str] = field(default_factory=dict)
@@ -79,7 +80,6 @@ class Hosts:
     prepared: Callable[[HostSession], None] | None = None
     doubts: list[Doubt] = field(default_factory=list)
     lead: float = 0.0
-    boots: Boots = field(default_factory=Boots)
     spare: bool = False
     locks: dict[str, threading.Lock] = field(default_factory=dict)
     in_turn: bool = False
@@ -366,7 +366,7 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
     Raises HostUnreachable where a host cannot be reached at the beginning: a study is begun whole.
     """
     boots = Boots(reach, results, said, interruption, in_turn=in_turn)
-    hosts = Hosts(study, reach, results, payment, said, boots=boots, in_turn=in_turn)
+    hosts = Hosts(study, reach, results, payment, said, boots, in_turn=in_turn)
     try:
         if boot_factors(study):
             boots.begin(study.places)

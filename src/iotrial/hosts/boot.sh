@@ -210,7 +210,10 @@ arm_bootctl() {
     entries=$(bootctl -x 2>/dev/null || bootctl -p)/loader/entries
     base=
     for each in "$entries"/*.conf; do
-        [ -n "$base" ] || ! grep -Eq "^(version[[:blank:]]+$release|linux[[:blank:]].*[/-]$release([/ ]|\$))" "$each" || base=$each
+        case $(sed -n 's/^version[[:blank:]]*//p' "$each") in "$release") base=$each ;; esac
+        case $(sed -n 's/^linux[[:blank:]]*//p' "$each") in
+            *"/$release/"* | *[-/]"$release") base=$each ;;
+        esac
     done
     [ -n "$base" ] || fail "systemd-boot has no entry for $release in $entries"
     {

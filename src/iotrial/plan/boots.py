@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping
 
 from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Trial
-from iotrial.plan.design import levels_of, takes_boot
+from iotrial.plan.design import levels_of
 from iotrial.plan.parts import needed_by, parts
-from iotrial.tunables.boot import BARE, FAMILY, KERNEL, MARK, is_boot
+from iotrial.tunables.boot import BARE, FAMILY, KERNEL, MARK, is_boot, takes_boot
 
 Changes = tuple[tuple[str, str], ...]
 """(tunable, value) pairs, by name; none: its own kernel and command line, booted as levels are."""
@@ -32,7 +32,7 @@ _PANIC = "panic=60"
 
 
 def boot_factors(study: Study) -> tuple[Factor, ...]:
-    return tuple(factor for factor in study.factors if takes_boot(factor))
+    return tuple(factor for factor in study.factors if takes_boot(factor.levels))
 
 
 def wanted(study: Study, trial: Trial, host: str) -> Changes:

@@ -45,7 +45,7 @@ from iotrial.plan.schema import (
     TargetTable,
     WorkloadTable,
 )
-from iotrial.tunables.boot import FAMILY, is_boot
+from iotrial.tunables.boot import FAMILY, takes_boot
 
 BLOCKS = 5
 """Of a design that does not say how many."""
@@ -173,7 +173,7 @@ def factor(name: str, table: FactorTable) -> Factor:
         baseline=label(table.baseline),
         on=table.on,
         verify=tuple(table.verify),
-        hard=table.hard or any(is_boot(knob) for level in known for knob, _ in level.settings),
+        hard=table.hard or takes_boot(known),
     )
 
 

@@ -52,7 +52,7 @@ from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
 from iotrial.plan.subset import fraction, one_at_a_time
 from iotrial.tunables import catalogue_of
-from iotrial.tunables.boot import is_boot
+from iotrial.tunables.boot import takes_boot
 
 BLOCKS_BEFORE_LOOKING = 2
 """Blocks before the first look."""
@@ -210,16 +210,10 @@ def _in_order(
 ) -> Iterator[tuple[str, Treatment]]:
     # Seeded on purpose: an order that can be had again, not a secret.
     chance = random.Random(f"{study.digest}:{study.design.seed}:{block}")
-    booted = tuple(factor.name for factor in study.factors if takes_boot(factor))
+    booted = tuple(factor.name for factor in study.factors if takes_boot(factor.levels))
     others = [(f.name,) for f in study.factors if f.hard and f.name not in booted]
     hard = [booted, *others] if booted else others
     yield from _shuffled(everything, hard, chance)
-
-
-def takes_boot(factor: Factor) -> bool:
-    """Whether a level takes a boot.  Such factors change together: each combination of their levels
-    is booted once a block."""
-    return any(is_boot(name) for level in factor.levels for name, _ in level.settings)
 
 
 def _race_schedule(

@@ -17,10 +17,11 @@ from iotrial.model.trial import Trial
 from iotrial.model.workload import Chore, Workload
 from iotrial.plan import boots
 from iotrial.plan.ahead import all_blocks, each_study
-from iotrial.plan.design import abreast, cells, homes, takes_boot, workload_of
+from iotrial.plan.design import abreast, cells, homes, workload_of
 from iotrial.plan.parts import parts_of
 from iotrial.plan.stages import varies
 from iotrial.tools import tool
+from iotrial.tunables.boot import takes_boot
 from iotrial.units import format_bytes, format_seconds, parse_bytes
 
 ASSUMED_FILL_RATE = 200e6
@@ -397,7 +398,7 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     if not comparisons(study):
         yield "No comparison: the study measures the noise."
     for factor in study.factors:
-        if takes_boot(factor) and len(factor.levels) > 1:
+        if takes_boot(factor.levels) and len(factor.levels) > 1:
             yield (
                 f"{factor.name} takes boots: each combination of what only a boot changes is booted"
                 " once a block. Its effect is judged against the variation between boots (whole"

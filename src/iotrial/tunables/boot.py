@@ -16,8 +16,9 @@ the same in names; of several the last counts) and kernel-parameters.txt.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from iotrial.model.study import Level
 from iotrial.model.tunable import Domain, Tunable
 
 FAMILY = "boot"
@@ -60,6 +61,12 @@ _LASTS = "until the next boot"
 def is_boot(tunable: str) -> bool:
     """Whether only a boot changes it."""
     return tunable.startswith(f"{FAMILY}.")
+
+
+def takes_boot(levels: Iterable[Level]) -> bool:
+    """Whether one of a factor's levels takes a boot.  Such factors change together: each
+    combination of their levels is booted once a block."""
+    return any(is_boot(name) for level in levels for name, _ in level.settings)
 
 
 def _values(_raw: bytes) -> Domain:
