@@ -8,14 +8,21 @@ those of version 1 then.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 import shlex
+import shutil
 import subprocess
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
-from packages import with_all_they_need
+import pytest
+
+from iotrial.hosts.local import LocalHost
+from iotrial_vmlab.recipe import sources
+from packages import FOLDER, with_all_they_need
 
 _CONTAINERS = """
 [engine]
@@ -70,12 +77,13 @@ class Podman:
         assert done.returncode == 0 or not check, f"{command}: {done.stderr}"
         return done.stdout
 
-    def run(self, name: str, *options: str) -> int:
-        """Start a container that sleeps; the number of its first process."""
+    def run(self, name: str, *options: str, base: Path = Path("/")) -> int:
+        """Start a container that sleeps; the number of its first process.  ``base`` is its root
+        file system, below a layer of changes."""
         own = self.folder / name
         for each in ("root", "changes", "work"):
             (own / each).mkdir(parents=True)
-        layers = f"lowerdir=/,upperdir={own}/changes,workdir={own}/work"
+        layers = f"lowerdir={base},upperdir={own}/changes,workdir={own}/work"
         subprocess.run(
             ["mount", "-t", "overlay", "-o", layers, "overlay", own / "root"], check=True
         )
@@ -96,6 +104,37 @@ class Podman:
                 for below in sorted(group.rglob("*/"), reverse=True):
                     below.rmdir()
                 group.rmdir()
+
+
+@cache
+def plain_debian() -> Path:
+    """A root file system by mmdebstrap(1): the least that is a Debian, with fio, from where this
+    machine's packages come.  Skips the test where it cannot be made."""
+    if not shutil.which("mmdebstrap"):
+        pytest.skip("mmdebstrap is not installed: apt-get install mmdebstrap")
+    folder = FOLDER / "debian"
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / "debian.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "etc/debian_version").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            come_from = sources(LocalHost())
+            options = FOLDER / "debian.conf"
+            options.write_text("".join(f"{line}\n" for line in come_from.options))
+            made = folder.with_name("debian.partial")
+            shutil.rmtree(made, ignore_errors=True)
+            subprocess.run(
+                [
+                    *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"),
+                    *("--quiet", "--include=fio,kmod", f"--aptopt={options}"),
+                    *(come_from.suite, str(made), "-"),
+                ],
+                input="".join(f"{line}\n" for line in come_from.lines).encode(),
+                check=True,
+                timeout=800,
+            )
+            made.rename(folder)
+    return folder
 
 
 def path_with(podman: Podman) -> dict[str, str]:

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-_FOLDER = Path(__file__).resolve().parent.parent / ".venv" / "packages"
+FOLDER = Path(__file__).resolve().parent.parent / ".venv" / "packages"
 
 
 @cache
 def unpacked(package: str) -> Path:
     """The folder that ``package`` is unpacked in.  Skips the test where it cannot be had."""
-    folder = _FOLDER / package
-    _FOLDER.mkdir(parents=True, exist_ok=True)
+    folder = FOLDER / package
+    FOLDER.mkdir(parents=True, exist_ok=True)
     # Several workers may ask for the same package: one unpacks it, the others wait.
-    with (_FOLDER / f"{package}.lock").open("w") as lock:
+    with (FOLDER / f"{package}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             _unpack(package, folder)
@@ -31,9 +31,9 @@ def unpacked(package: str) -> Path:
 def with_all_they_need(*packages: str) -> Path:
     """The folder that Debian packages are unpacked in, with what they depend on and this machine
     does not have.  Skips the test where they cannot be had."""
-    folder = _FOLDER / "+".join(packages)
-    _FOLDER.mkdir(parents=True, exist_ok=True)
-    with (_FOLDER / f"{folder.name}.lock").open("w") as lock:
+    folder = FOLDER / "+".join(packages)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f"{folder.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "complete").exists():
             archives = folder / "archives"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from containers import Podman, path_with
+from containers import Podman, path_with, plain_debian
 from iotrial.errors import RefusedError
 from iotrial.execute.preflight import check_machine
 from iotrial.hosts import container as container_of
@@ -79,11 +79,12 @@ class Container:
     folder: Path
     name: str = "box"
     pid: int = 0
+    base: Path = Path("/")
     runs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self) -> None:
         self.name = f"{self.way}-{time.monotonic_ns()}"
-        self.pid = self.podman.run(self.name, "--network", "none", "--privileged")
+        self.pid = self.podman.run(self.name, "--network", "none", "--privileged", base=self.base)
 
     def seen(self) -> str:
         """What a run changes, of the kernel's.  A scheduler that changes meanwhile takes a folder
@@ -259,3 +260,28 @@ def test_a_user_who_is_not_root_measures_in_it_and_changes_nothing(
         assert "user 65534" in host.unprivileged
         assert host.run(["printenv", "IOTRIAL_STATE"]).exit
     podman.close()
+
+
+@pytest.mark.timeout(1500)
+def test_a_study_runs_in_a_plain_debian_and_a_killed_one_leaves_nothing_changed(
+    podman: Podman, loop_device: str, tmp_path: Path
+) -> None:
+    """A root file system with no more than a Debian must have, and fio."""
+    for name, value in FORMER.items():
+        Path("/sys/block", loop_device, "queue", name).write_text(value)
+    found = Container(podman, "podman", loop_device, tmp_path, base=plain_debian())
+    found.start()
+    before, network = found.seen(), found.network()
+    lacking = "for each in ip ethtool ps lspci udevadm; do command -v $each; done"
+    assert found.inside("sh", "-c", lacking) == ""
+    try:
+        assert found.run().wait(300) == 0, found.said
+        assert (found.seen(), found.network(), found.owed()) == (before, network, [])
+        process = found.run("0.5s")
+        found.changed(before, process)
+        process.kill()
+        process.wait()
+        found.back(before)
+    finally:
+        found.close()
+        podman.close()
