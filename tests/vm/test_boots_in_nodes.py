@@ -16,6 +16,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -124,6 +125,17 @@ class Boots:
             text=True,
             start_new_session=True,
         )
+
+    def forget(self, number: int) -> None:
+        """Remove the journal of a run that ended with the node's power, as any command does."""
+        own, until = "", time.monotonic() + _BACK
+        while own != self.own[number - 1]:
+            assert time.monotonic() < until, f"node {number} runs {own}"
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                own = self.boot(number)
+            time.sleep(1)
+        done = self.lab.lab.said("restore", "--", self.ways[number - 1])
+        assert done.returncode == 0, done.stdout + done.stderr
 
     def left(self, number: int, within: float = _BACK) -> str:
         """What is not as it was on a node, after so many seconds at most; '' when nothing."""
@@ -244,6 +256,8 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
                 said = run.communicate()[0]
                 if end == "cut":
                     boots.up()
+        if end == "cut":  # its settings ended with its power, and the next command says so
+            boots.forget(number)
         if found := boots.left(number):
             bad.append(f"{moment:.1f} s: {found}; {said}")
     return bad
@@ -361,7 +375,10 @@ def test_a_study_of_nodes_that_their_own_loaders_boot(loaders: Boots, tmp_path: 
         assert row["kernel"] == changes["boot.kernel"]
         assert f"nvme.poll_queues={changes['boot.nvme.poll_queues']}" in row["command_line"].split()
     trials = [json.loads(p.read_text()) for p in out.glob("trials/*/trial.json")]
-    assert [trial["state"] for trial in trials] == ["valid"] * 8
+    # On a busy machine loads begin apart, and such a trial is repeated.
+    assert "failed" not in {trial["state"] for trial in trials}
+    valid = {str(t["trial"]["treatment"]) for t in trials if t["state"] == "valid"}
+    assert len(valid) == 8, [trial["doubts"] for trial in trials]
     assert [loaders.left(number, 30) for number in (1, 2)] == ["", ""]
 
 
