@@ -126,6 +126,18 @@ class Boots:
             start_new_session=True,
         )
 
+    def reboot(self, number: int) -> None:
+        """As an administrator would; it is up again afterwards."""
+        asked = "cat /proc/sys/kernel/random/boot_id"
+        before, until = self.lab.do(number, asked), time.monotonic() + _BACK
+        self.lab.do(number, "systemctl reboot --no-block")
+        now = before
+        while now == before:
+            assert time.monotonic() < until, f"node {number} is not back"
+            time.sleep(2)
+            with suppress(AssertionError, subprocess.TimeoutExpired):
+                now = self.lab.do(number, asked)
+
     def forget(self, number: int) -> None:
         """Remove the journal of a run that ended with the node's power, as any command does."""
         own, until = "", time.monotonic() + _BACK
@@ -234,9 +246,10 @@ def test_a_kernel_that_panics_ends_in_its_own_boot_and_its_trials_fail(
     assert boots.left(1, 30) == ""
 
 
-def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
-    """Half of all lives, on one node; gives back how each that left something ended."""
-    chance, bad = random.Random(), list[str]()
+def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> tuple[list[str], int]:
+    """Half of all lives, on one node; gives back how each that left something ended, and how many
+    ended between the order to boot and the boot."""
+    chance, bad, booting = random.Random(), list[str](), 0
     for life in range(MOMENTS // 2):
         out = tmp_path / f"{end}-{number}-{life}"
         study = boots.study(tmp_path / f"{end}-{number}.toml", (number,), blocks=2)
@@ -256,11 +269,14 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> list[str]:
                 said = run.communicate()[0]
                 if end == "cut":
                     boots.up()
+        done = out / "boots.jsonl"
+        came = len(done.read_text("utf-8").splitlines()) if done.exists() else 0
+        booting += said.count("booting with") > came
         if end == "cut":  # its settings ended with its power, and the next command says so
             boots.forget(number)
         if found := boots.left(number):
             bad.append(f"{moment:.1f} s: {found}; {said}")
-    return bad
+    return bad, booting
 
 
 @pytest.mark.parametrize("end", ["killed", "cut"])
@@ -269,13 +285,15 @@ def test_whenever_a_life_ends_the_node_returns_to_its_own_boot(
 ) -> None:
     """The controller is killed, or the node's power cut (and the controller killed then), at random
     moments, many of them while it boots: without us it is in its own boot again."""
-    assert both_lives(boots, tmp_path, end) == [[], []]
+    assert both_lives(boots, tmp_path, end) == []
 
 
-def both_lives(boots: Boots, tmp_path: Path, end: str) -> list[list[str]]:
+def both_lives(boots: Boots, tmp_path: Path, end: str) -> list[str]:
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(lives, boots, tmp_path, number, end) for number in (1, 2)]
-    return [job.result() for job in jobs]
+    found = [job.result() for job in jobs]
+    assert sum(booting for _, booting in found) > MOMENTS // 5, "few fell into a boot"
+    return [line for bad, _ in found for line in bad]
 
 
 def test_a_controller_that_is_interrupted_boots_the_node_back(boots: Boots, tmp_path: Path) -> None:
@@ -390,7 +408,7 @@ def test_an_entry_that_was_armed_when_the_power_failed_is_booted_once_and_left_a
     kernel, line = loaders.own[number - 1].splitlines()
     other = next(each for each in loaders.kernels if each != kernel)
     words = " ".join(w for w in line.split() if not w.startswith(("initrd=", "BOOT_IMAGE=")))
-    arm = ("arm", "t-1", BY[number], other, f"{words} iotrial.boot=t-1", "5", "/run/t.lock")
+    arm = ("arm", "t-1", BY[number], other, f"{words} iotrial.boot=t-1", "90", "/run/t.lock")
     loaders.lab.do(number, shlex.join(["sh", "-c", script(), "iotrial-boot", *arm, script()]))
     loaders.lab.do(number, "sync")
     loaders.lab.lab.vmlab("cut", f"{loaders.lab.name}-{number}")
@@ -399,6 +417,41 @@ def test_an_entry_that_was_armed_when_the_power_failed_is_booted_once_and_left_a
     assert said.split()[0] == other
     assert "iotrial.boot=t-1" in said
     assert loaders.left(number) == ""
+
+
+KEPT = """\
+format = 1
+name = "polled"
+[[keep]]
+tunable = "boot.nvme.poll_queues"
+value = 1
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_is_kept_is_in_force_after_a_boot_and_gone_after_its_undo_and_another(
+    loaders: Boots, tmp_path: Path, number: int
+) -> None:
+    profile, on = tmp_path / "polled.toml", f"--on={loaders.ways[number - 1]}"
+    profile.write_text(KEPT, "utf-8")
+
+    def keep(*words: str) -> str:
+        done = loaders.lab.lab.said("keep", *words, on, within=900)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "after the next boot" in keep(str(profile), "apply")
+    assert loaders.boot(number) == loaders.own[number - 1]
+    assert "after the next boot" in keep("polled", "verify")
+    loaders.reboot(number)
+    release, line = loaders.boot(number).splitlines()
+    assert release == loaders.own[number - 1].splitlines()[0]
+    assert "nvme.poll_queues=1" in line.split()
+    assert loaders.lab.do(number, "cat /sys/module/nvme/parameters/poll_queues").strip() == "1"
+    assert "after the next boot" not in keep("polled", "verify")
+    keep("polled", "undo")
+    loaders.reboot(number)
+    assert loaders.left(number, 30) == ""
 
 
 def test_what_stands_in_custom_cfg_stays_as_it_is(loaders: Boots) -> None:
@@ -423,4 +476,4 @@ def test_what_stands_in_custom_cfg_stays_as_it_is(loaders: Boots) -> None:
 def test_whenever_a_life_ends_a_node_returns_by_its_loader(
     loaders: Boots, tmp_path: Path, end: str
 ) -> None:
-    assert both_lives(loaders, tmp_path, end) == [[], []]
+    assert both_lives(loaders, tmp_path, end) == []

@@ -293,10 +293,16 @@ watch() {
     patience=$(sed -n 1p "$dir/patience")
     lock=$(sed -n 2p "$dir/patience")
     mkdir -p "${lock%/*}"
+    # While somebody holds it, this waits without a single program: a load may be measured.
     alone=0
     while [ "$alone" -lt "$patience" ]; do
-        sleep 1
-        if flock -n -s "$lock" true; then alone=$((alone + 1)); else alone=0; fi
+        if flock -n -s "$lock" true; then
+            sleep 5
+            alone=$((alone + 5))
+        else
+            flock -s "$lock" true || sleep 1
+            alone=0
+        fi
     done
     if marked; then back; else clear; fi
 }
