@@ -62,6 +62,16 @@ def is_boot(tunable: str) -> bool:
     return tunable.startswith(f"{FAMILY}.")
 
 
+def word(tunable: str, value: str) -> str:
+    """What of the command line makes it so.
+
+    >>> word("boot.nvme.poll_queues", "2"), word("boot.threadirqs", BARE)
+    ('nvme.poll_queues=2', 'threadirqs')
+    """
+    name = tunable.removeprefix(f"{FAMILY}.")
+    return name if value == BARE else f"{name}={value}"
+
+
 def _values(_raw: bytes) -> Domain:
     return Domain(rule=_refusal)
 
