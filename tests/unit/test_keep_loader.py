@@ -289,11 +289,12 @@ def test_the_made_up_host_answers_as_the_script_of_the_loader_does(
     )
     argv = list(owed.acts[0].argv)
     menu, file = tmp_path / "grub.cfg", tmp_path / "x.cfg"
-    menu.write_text("\tlinux /vmlinuz root=/dev/fakesys1 ro nvme.poll_queues=24 threadirqs\n")
+    menu.write_text("\tlinux /vmlinuz root=/dev/fakesys1 ro nvme.poll_queues=2 threadirqs=1\n")
     host.machine.put(MENU, menu.read_bytes())
     text = host.read(PART)
     del host.machine.files[PART]
     argv[2] = argv[2].replace("/boot/grub/grub.cfg", str(menu)).replace("/run/systemd", "/nowhere")
+    argv[2] = argv[2].replace("update-grub", "/nowhere/update-grub")
     argv[7:9] = [str(file), f"{file}.iotrial-former"]
     for end in there:
         Path(f"{file}{end}").write_bytes(text)
