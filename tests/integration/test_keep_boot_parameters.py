@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from boot_roots import BootRoot
+from iotrial.execute.keep.keeping import boot_script
+from iotrial.execute.settings.guard import script
 
 pytestmark = pytest.mark.root
 
@@ -181,6 +183,16 @@ def test_words_that_the_host_was_not_booted_with_are_refused(entries: BootRoot) 
     assert entries.files() == before
 
 
+def test_entries_whose_boots_are_counted_are_left_alone(entries: BootRoot) -> None:
+    """kernel-install writes another entry beside the one that has been found good."""
+    entries.write("/etc/kernel/tries", "3\n")
+    before = entries.files()
+    done = entries.keep("/tmp/polled.toml", "apply", check=False)
+    assert done.returncode == 3
+    assert "/etc/kernel/tries has boots counted" in " ".join(done.stderr.split())
+    assert entries.files() == before
+
+
 def test_a_host_without_a_known_boot_loader_is_refused_with_what_to_do(bare: BootRoot) -> None:
     before = bare.files()
     done = bare.keep("/tmp/polled.toml", "apply", check=False)
@@ -204,6 +216,27 @@ def test_the_loaders_script_waits_for_file_systems_that_are_not_mounted_yet(
     grub.run("rmdir", "/run/systemd/system")
     grub.keep("polled", "undo")
     assert "threadirqs" not in grub.read(MENU)
+
+
+def test_after_a_power_cut_the_menu_waits_for_the_file_systems_of_the_boot(
+    grub: BootRoot,
+) -> None:
+    """Begun, and not committed: what the early unit of the next boot finds, and the late one."""
+    before, place = grub.files(), "/var/lib/iotrial/kept.d"
+    grub.keep("/tmp/polled.toml", "apply")
+    grub.run("mv", f"{place}/polled.kept", f"{place}/polled.journal")
+    grub.write(f"{place}/guard.sh", script())
+    grub.write(f"{place}/boot.sh", boot_script(place, "/run/iotrial/lock"))
+    grub.run("mkdir", "-p", "/run/systemd/system")
+    grub.run("sh", f"{place}/boot.sh")
+    assert grub.read(PART) == ""
+    assert "threadirqs" in grub.read(MENU), "it may lie on a disk that is not there yet"
+    assert "owed: menu of GRUB" in grub.read(f"{place}/polled.restored")
+    assert grub.begun_there()
+    grub.run("rmdir", "/run/systemd/system")
+    grub.run("sh", f"{place}/boot.sh")
+    assert grub.files() == before
+    assert not grub.begun_there()
 
 
 def test_killed_at_any_moment_the_menu_goes_with_its_file(grub: BootRoot) -> None:

@@ -56,6 +56,8 @@ no_kernel_install() {
         echo 'the running kernel has no entry below /efi, /boot or /boot/efi'
     elif [ ! -f "$line" ]; then
         echo "there is no $line"
+    elif [ -e /etc/kernel/tries ]; then
+        echo '/etc/kernel/tries has boots counted: each entry would be there twice'
     fi
 }
 
