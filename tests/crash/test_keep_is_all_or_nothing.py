@@ -8,6 +8,7 @@ as the guard and the unit of the next boot do it.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,11 @@ from deaths import HOWS, killed, lived
 from iotrial.errors import LockedError, OwedError, RefusedError
 from iotrial.execute.keep.keeping import ASIDE, apply, confirm, undo
 from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
+from iotrial.execute.keep.loader import fitted
 from iotrial.execute.load.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import FakeDisk
+from iotrial.hosts.fake.parts.boots import ENTRY, LINE, MENU
 from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
@@ -37,9 +40,12 @@ PROFILE = Profile(
         KeptSetting("queue.scheduler", "bfq", DISK, IDS),
         KeptSetting("queue.nr_requests", "64", DISK, IDS),
         KeptSetting("module.loop.max_loop", "16"),
+        KeptSetting("boot.nvme.poll_queues", "2"),
     ),
 )
 FILES = export(PROFILE).files
+MENUS = (MENU, ENTRY)
+BOOTED = Profile("crash", (KeptSetting("boot.nvme.poll_queues", "2"),))
 
 
 def prepared() -> FakeHost:
@@ -50,7 +56,7 @@ def prepared() -> FakeHost:
 
 
 def seen(host: FakeHost) -> object:
-    paths = [each.path for each in FILES]
+    paths = [*(each.path for each in FILES), *MENUS, LINE]
     files = {path: host.machine.files.get(path) for path in paths}
     return host.settings(), {path: file and (file.data, file.mode) for path, file in files.items()}
 
@@ -112,6 +118,63 @@ def test_an_undo_that_dies_is_done_again_to_the_end() -> None:
         if find(host, "crash"):
             undo(host, "crash")
         assert seen(host) == before, (at, how)
+
+
+def by_grub() -> FakeHost:
+    return FakeHost()
+
+
+def by_systemd_boot() -> FakeHost:
+    """Its words are in a file that is not ours."""
+    host = FakeHost()
+    del host.machine.files[MENU]
+    for path in (ENTRY, LINE):
+        host.machine.put(path, host.read("/proc/cmdline"), mode=0o644)
+    return host
+
+
+def boot_words(host: FakeHost) -> None:
+    apply(host, BOOTED, fitted(host, export(BOOTED)).files)
+
+
+@pytest.mark.parametrize("booted", [by_grub, by_systemd_boot])
+def test_a_menu_goes_with_its_file_after_any_death_of_apply_and_of_undo(
+    booted: Callable[[], FakeHost],
+) -> None:
+    before, after = seen(booted()), seen(lived(booted, boot_words))
+    assert before != after
+    for at, how in itertools.product(range(1, lived(booted, boot_words).operations + 1), HOWS):
+        host = killed(booted, boot_words, at, how)
+        finish(host)
+        assert seen(host) == (after if find(host, "crash") else before), (at, how)
+    whole = lived(booted, boot_words)
+    whole.log.clear()
+    undo(whole, "crash")
+    assert seen(whole) == before
+    for at, how in itertools.product(range(1, whole.operations + 1), HOWS):
+        host = lived(booted, boot_words)
+        host.log.clear()
+        host.crash_after, host.crash_how = at, how
+        with pytest.raises(HostCrashed):
+            undo(host, "crash")
+        host.reconnect()
+        if find(host, "crash"):
+            undo(host, "crash")
+        assert seen(host) == before, (at, how)
+        assert not [path for path in host.machine.files if path.endswith(".menu")], (at, how)
+
+
+def test_without_its_stamp_some_deaths_would_leave_words_in_the_menu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That the enumeration can fail: nothing says that the menu is still to be made anew."""
+    monkeypatch.setattr("iotrial.execute.keep.keeping.stamp_menus", lambda *_: None)
+    before, left = seen(by_grub()), 0
+    for at in range(1, lived(by_grub, boot_words).operations + 1):
+        host = killed(by_grub, boot_words, at, "after")
+        finish(host)
+        left += find(host, "crash") is None and seen(host) != before
+    assert left
 
 
 def test_where_what_was_before_is_gone_ours_stays_and_is_owed_after_any_death() -> None:

@@ -16,7 +16,6 @@ from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_on
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.boots import OTHER
-from iotrial.keep.entry import KeptSetting, problem
 from iotrial.look.boots import boot_debt, boot_means, script
 from iotrial.model.host import Connect
 from iotrial.model.study import Study, StudyHost
@@ -196,12 +195,6 @@ def test_a_host_in_a_boot_of_a_study_is_not_taken_for_one_that_owes_nothing() ->
         need_own_boot(host)
     host.reboot()
     assert need_own_boot(host) == []
-
-
-def test_a_boot_parameter_is_not_kept_and_it_is_said_where_to_put_it() -> None:
-    found = problem(KeptSetting("boot.nvme.poll_queues", "2"))
-    assert found is not None
-    assert "configure nvme.poll_queues=2 in the boot loader" in found[1]
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ READERS = (
     *("systemd-udev-trigger.service", "multipathd.service"),
 )
 LATER_READ = {
+    "boot": "the boot loader, before any unit; its menu is made anew when file systems are there",
     "cmdline": "a note for people",
     "irq": "its service and irqbalance come with multi-user.target",
     "mount": "systemd itself, before any unit; it is told when the file is gone",

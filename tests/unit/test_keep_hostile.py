@@ -32,8 +32,10 @@ MODULE = KeptSetting("module.lpfc.lpfc_hba_queue_depth", "64")
 NIC = KeptSetting("net.ring_rx", "64", "eth0", (("address", "52:54:00:00:00:01"),))
 MOUNT = KeptSetting("mount.rsize", "65536", "/mnt", (("options", "rw,rsize=1048576,hard"),))
 IRQ = KeptSetting("irq.affinity", "5-7", "33", (("of", "nvme0q1"),))
+BOOT = KeptSetting("boot.nvme.poll_queues", "2")
 GOOD: dict[str, tuple[KeptSetting, ...]] = {
-    "cmdline": (MODULE, KeptSetting("mm.thp", "never")),
+    "boot": (BOOT, KeptSetting("boot.mitigations", "off")),
+    "cmdline": (MODULE, KeptSetting("mm.thp", "never"), BOOT),
     "irq": (IRQ,),
     "link": (NIC,),
     "modprobe": (MODULE,),
@@ -218,7 +220,17 @@ def tuned(text: str) -> Said:
     return found
 
 
+def grub(text: str) -> Said:
+    """As ``sh`` reads an assignment between double quotes: the variable as it was, and words in
+    which neither sh nor GRUB's menu sees anything else."""
+    (line,) = lines(text)
+    match = re.fullmatch(r'(GRUB_CMDLINE_LINUX_DEFAULT)="\$\{\1-\} ([A-Za-z0-9_.,:=+@/ -]+)"', line)
+    assert match, line
+    return [tuple(match[2].split(" "))]
+
+
 READERS: dict[str, Callable[[str], Said]] = {
+    "boot": grub,
     "cmdline": words,
     "link": ini,
     "modprobe": words,

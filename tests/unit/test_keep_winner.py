@@ -285,3 +285,43 @@ def test_a_way_to_a_host_that_reads_a_file_here_is_refused() -> None:
     found = studied(("[targets.disk]\n", way))
     with pytest.raises(RefusedError, match=r"hosts\.box: ssh = .*-i /etc/key is not accepted"):
         profile(completed(found, judge(found)))
+
+
+def booted(levels: str) -> Results:
+    """A study whose second factor takes a boot; the module shows what nobody asked for."""
+    changes = (('"sysctl.vm.swappiness" = 10', levels),)
+    found = studied(*changes)
+    read = (("", "boot.nvme.poll_queues", "0"), ("", "boot.threadirqs", "set"))
+    records = tuple(replace(each, before=(*each.before, *read)) for each in found.records)
+    return replace(found, records=records)
+
+
+def test_of_boot_parameters_the_level_is_kept_and_not_what_a_module_shows() -> None:
+    found = booted('"boot.nvme.poll_queues" = "unset", "boot.threadirqs" = "set"')
+    judged = completed(found, judge(found))
+    (entry,) = profile(judged, {"kernel": "tuned"}).entries
+    assert (entry.tunable, entry.value) == ("boot.threadirqs", "set")
+    found = booted('"boot.nvme.poll_queues" = 2')
+    (entry,) = profile(completed(found, judge(found)), {"kernel": "tuned"}).entries
+    assert (entry.tunable, entry.value, entry.former) == ("boot.nvme.poll_queues", "2", "0")
+    found = booted('"boot.nvme.poll_queues" = "unset"')
+    with pytest.raises(RefusedError, match="kernel=tuned leaves the host's own boot as it is"):
+        profile(completed(found, judge(found)), {"kernel": "tuned"})
+
+
+def test_a_kernel_that_wins_is_not_kept_and_the_commands_are_named() -> None:
+    found = booted('"boot.kernel" = "6.1.0-x"')
+    with pytest.raises(RefusedError, match=r"the winner has kernel 6\.1\.0-x: .*bootctl") as caught:
+        profile(completed(found, judge(found)), {"kernel": "tuned"})
+    assert "--finding FACTOR=LEVEL" in caught.value.advice
+
+
+def test_the_report_names_apply_where_try_would_need_a_boot() -> None:
+    found = studied(
+        ('tunable = "queue.scheduler"', 'boot = "mitigations"'),
+    )
+    seen = view(completed(found, judge(found)))
+    assert seen.kept is not None
+    assert seen.kept.command.endswith(" apply")
+    assert "To apply: " in html(seen)
+    assert "mitigations=kyber" in seen.kept.files[0].text

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from iotrial.keep.profile import Profile
     from iotrial.model.host import Host
     from iotrial.model.study import StudyHost
+    from iotrial.model.tunable import Setting
 
 
 DIFFERS = 1
@@ -100,10 +101,8 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
     state = {"kept": not seconds, "trying": seconds, "host": host.name}
     told = {"known": list(notes), "conflicts": list(map(asdict, others))}
     output.document({**document(profile, exported), **state, **told})
-    for entry in profile.entries:
-        output.answer(Text(f"in force: {entry}"))
-    for each in exported.files:
-        output.answer(Text(f"written: {each.path}"))
+    for line in _came_to(profile.entries, exported.files):
+        output.answer(Text(line))
     for note in notes:
         output.note(note)
     say_notes(output, exported.files)
@@ -115,6 +114,23 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
         )
     else:
         output.answer(f"kept; undo: iotrial keep {profile.name} undo")
+
+
+def _came_to(entries: Sequence[KeptSetting], files: Sequence[NativeFile]) -> Iterator[str]:
+    """In words, what was done with each setting and each file."""
+    from iotrial.tunables.boot import is_boot, word
+
+    booted = {entry for each in files if each.loader for entry in each.entries}
+    for entry in entries:
+        if entry in booted:
+            yield f"in force after the next boot: {entry}"
+        elif is_boot(entry.tunable):
+            added = word(entry.tunable, entry.value)
+            yield f"not in any of these files: add {added} to the kernel's command line yourself"
+        else:
+            yield f"in force: {entry}"
+    for file in files:
+        yield f"written: {file.path}"
 
 
 def settle(output: Output, host: Host, action: str, name: str) -> int:
@@ -138,11 +154,11 @@ def settle(output: Output, host: Host, action: str, name: str) -> int:
 
 
 def _verify(output: Output, host: Host, name: str) -> int:
-    from iotrial.execute.keep.kept import verify
+    from iotrial.execute.keep.kept import after_boot, verify
     from iotrial.execute.settings.moved import renamings
 
     there, differences = verify(host, name)
-    others = of_kept(host, there)
+    others, waiting = of_kept(host, there), after_boot(host, there)
     output.document(
         {
             "conflicts": list(map(asdict, others)),
@@ -150,6 +166,7 @@ def _verify(output: Output, host: Host, name: str) -> int:
             "host": host.name,
             "pending": there.pending,
             "differences": list(map(asdict, differences)),
+            "after_boot": list(map(str, waiting)),
             "moved": dict(there.moved),
         }
     )
@@ -161,8 +178,16 @@ def _verify(output: Output, host: Host, name: str) -> int:
     if there.pending:
         output.answer(Text(pending(name)))
     elif not differences:
-        output.answer(f"{name}: in force, every file and every value")
+        output.answer(Text(f"{name}: {_in_force(waiting)}"))
     return DIFFERS if differences or there.pending else 0
+
+
+def _in_force(waiting: Sequence[Setting]) -> str:
+    """That nothing differs, and what a boot will bring."""
+    if not waiting:
+        return "in force, every file and every value"
+    told = ", ".join(map(str, waiting))
+    return f"in force, every file and every value; after the next boot also {told}"
 
 
 def difference(each: ProfileDifference) -> str:
@@ -256,10 +281,9 @@ def put_on_hosts(
     )
     for outcome in came.outcomes:
         output.answer(Text(_line(outcome)))
-        for entry in shares[outcome.host].profile.entries if came.error is None else ():
-            output.answer(Text(f"  in force: {entry}"))
-        for file in shares[outcome.host].files if came.error is None else ():
-            output.answer(Text(f"  written: {file.path}"))
+        share = shares[outcome.host]
+        for line in _came_to(share.profile.entries, share.files) if came.error is None else ():
+            output.answer(Text(f"  {line}"))
         for note in outcome.notes:
             output.note(note)
     if came.error is not None:
@@ -335,12 +359,16 @@ def _say_confirmed(output: Output, came: HostOutcomes, name: str) -> None:
 
 
 def _verified_on_hosts(output: Output, pool: Pool[Host], name: str) -> int:
+    from iotrial.execute.keep.kept import after_boot
     from iotrial.execute.keep.many_hosts import verified
     from iotrial.execute.settings.moved import renamings
 
     found, errors = verified(pool.opened, name)
     asked = {each: partial(of_kept, pool.opened[each], kept) for each, (kept, _) in found.items()}
     others, _ = at_once(asked)
+    booting, _ = at_once(
+        {each: partial(after_boot, pool.opened[each], kept) for each, (kept, _) in found.items()}
+    )
     errors |= pool.lost
     rows: list[dict[str, object]] = []
     bad = False
@@ -350,7 +378,7 @@ def _verified_on_hosts(output: Output, pool: Pool[Host], name: str) -> int:
             bad = True
             continue
         there, differences = found[host]
-        conflicts = others.get(host, ())
+        conflicts, waiting = others.get(host, ()), booting.get(host, ())
         state = "pending" if there.pending else "differs" if differences else "in-force"
         rows.append(
             {
@@ -358,6 +386,7 @@ def _verified_on_hosts(output: Output, pool: Pool[Host], name: str) -> int:
                 "state": state,
                 "differences": list(map(asdict, differences)),
                 "conflicts": list(map(asdict, conflicts)),
+                "after_boot": list(map(str, waiting)),
                 "moved": dict(there.moved),
             }
         )
@@ -370,7 +399,7 @@ def _verified_on_hosts(output: Output, pool: Pool[Host], name: str) -> int:
         if there.pending:
             output.answer(Text(f"{host}: {pending(name)}"))
         elif not differences:
-            output.answer(f"{host}: {name}: in force, every file and every value")
+            output.answer(Text(f"{host}: {name}: {_in_force(waiting)}"))
     output.document({"name": name, "hosts": rows})
     _raise_unless(errors, gravest(errors), nowhere=not found)
     return DIFFERS if bad else 0
@@ -516,9 +545,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     }
     if action == "show":
         _show(output, profile, given)
-        words = shlex.join([what, *_said(findings, name, hosts), "try", "--for", "5m"])
+        booted = any(file.loader for _, each in given.values() for file in each.files)
+        then = ["apply"] if booted else ["try", "--for", "5m"]
+        words = shlex.join([what, *_said(findings, name, hosts), *then])
         start = "iotrial" if any(place.way for place in given) else "sudo IOTRIAL"
-        output.note(f"No setting changed yet. To apply for a trial period: {start} keep {words}")
+        how = "" if booted else " for a trial period"
+        output.note(f"No setting changed yet. To apply{how}: {start} keep {words}")
     elif action == "export":
         _export(output, profile, given, out)
     else:
@@ -625,12 +657,18 @@ def _put(
             "a simulated host exists only during this command: confirm and undo do not apply",
             advice="Remove --pretend, or use apply --pretend.",
         )
+    from iotrial.execute.keep.loader import fitted
+
     with Interruption() as stop, _opened(tuple(given), pretend=pretend) as pool:
         pool.check()
-        if len(given) > 1:
-            put_on_hosts(output, pool.opened, given, seconds, stop)
+        fits = {
+            place: (share, fitted(pool.opened[place.name], exported))
+            for place, (share, exported) in given.items()
+        }
+        if len(fits) > 1:
+            put_on_hosts(output, pool.opened, fits, seconds, stop)
             return
-        (here,), (mine,) = pool.opened.values(), given.values()
+        (here,), (mine,) = pool.opened.values(), fits.values()
         put(output, here, mine, seconds, stop)
 
 

@@ -18,6 +18,7 @@ from iotrial.errors import UsageError
 from iotrial.hosts.login import login
 from iotrial.model.tunable import Tunable
 from iotrial.tunables import tunable
+from iotrial.tunables.boot import FAMILY, KERNEL, UNSET
 
 _LONGEST = 1024
 _OF_STUDY = ("file.", "command.")
@@ -32,6 +33,21 @@ _FORMS = {
 """Of kinds of identity that have a form; of all others any printable text."""
 _NOT_SHOWN = re.compile(r"(?i)x-|helper=|comment=|loop|bind$|rbind$|move$|remount$")
 """Mount options that /proc/mounts never shows: they would be acts, or commands to systemd."""
+_BOOTED = re.compile(r"[A-Za-z0-9_.,:=+@/-]+")
+"""Values on the command line that need no quotes: neither in sh, which reads GRUB's files, nor in
+the menus of boot loaders."""
+_PARAMETER = re.compile(r"\w[\w-]*(?:\.\w[\w-]*)*", re.ASCII)
+_WHAT_RUNS = re.compile(
+    r"(?i)(?:boot_image|initrd|(?:rd)?init|(?:nfs|net)?root|root(?:flags|fstype)|resume)$"
+    r"|(?:single|emergency|rescue|s|[0-9])$|(?:iotrial|systemd|rd|sysctl)\."
+)
+"""Parameters that say which programs run, or from which disk: no tuning, and a folder of results
+may be a stranger's."""
+DEFAULT_KERNEL = (
+    "configure the default kernel in the boot loader: GRUB_DEFAULT in /etc/default/grub and"
+    " update-grub (Debian), grubby --set-default /boot/vmlinuz-{0} (RHEL, SUSE), or bootctl"
+    " set-default with its entry in bootctl list (systemd-boot)"
+)
 _SWITCHES = {"-4", "-6", "-C", "-a", "-k", "-q", "-v", "-x"}
 _WITH_A_WORD = {"-p", "-l", "-J", "-b", "-B", "-c", "-m"}
 _REACHED_BY = re.compile(r"\[?[A-Za-z0-9_][A-Za-z0-9_.@:%\]-]*")
@@ -70,15 +86,31 @@ def problem(entry: KeptSetting) -> tuple[str, str] | None:
         knob = tunable(entry.tunable)
     except UsageError as error:
         return "tunable", f"{error.message}. {error.advice}"
-    if knob.boot:
-        name = entry.tunable.partition(".")[2]
-        what = "the default kernel" if name == "kernel" else f"{name}={entry.value}"
-        why = f"{entry.tunable} takes a boot, and iotrial does not keep it"
-        return "tunable", f"{why}: configure {what} in the boot loader"
     if why := _misplaced(entry, knob):
         return "on", why
+    if knob.boot and (unkept := _unkept_of_boot(entry)):
+        return unkept
     found = ((key, f"{key} {why}") for key, text in _texts(entry) if (why := _wrong(key, text)))
     return next(found, None) or _refused(entry)
+
+
+def _unkept_of_boot(entry: KeptSetting) -> tuple[str, str] | None:
+    """What keeps a kernel or a parameter of its command line from being kept."""
+    name = entry.tunable.removeprefix(f"{FAMILY}.")
+    if entry.tunable == KERNEL:
+        how = DEFAULT_KERNEL.format(entry.value)
+        return "tunable", f"iotrial does not keep which kernel is booted: {how}"
+    if _WHAT_RUNS.match(name):
+        why = f"{name} says what the host boots, which iotrial does not keep"
+        return "tunable", f"{why}: configure it in the boot loader"
+    if not _PARAMETER.fullmatch(name):
+        return "tunable", f"{name!r} is not a name of a parameter of the command line"
+    if entry.value == UNSET:
+        return "value", f"{entry.tunable}: unset is the host's own: there is nothing to keep"
+    if entry.value and not _BOOTED.fullmatch(entry.value):
+        why = f"{entry.value[:80]!r} has a character that boot loaders read differently"
+        return "value", f"{entry.tunable}: {why}: configure it in the boot loader"
+    return None
 
 
 def _misplaced(entry: KeptSetting, knob: Tunable) -> str:

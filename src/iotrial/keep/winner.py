@@ -23,6 +23,7 @@ from iotrial.model.trial import TrialRecord
 from iotrial.plan.parts import needed_by
 from iotrial.stats.recommend import risk
 from iotrial.tunables import catalogue_of, written
+from iotrial.tunables.boot import KERNEL, UNSET, is_boot, takes_boot
 from iotrial.units import format_change
 
 SETTINGS = ("tunable", "group")
@@ -64,9 +65,10 @@ def profile(
     if not entries:
         own = f"; set only by commands of the study: {plain(', '.join(apart))}" if apart else ""
         raise RefusedError(
-            f"{results.folder}: no setting to keep: {_nothing(levels, comparison)}{own}",
+            f"{results.folder}: no setting to keep: {_nothing(results, levels, comparison)}{own}",
             advice="To keep a level anyway: --finding FACTOR=LEVEL.",
         )
+    _refuse_kernel(results, entries.values())
     named_hosts = {entry.host for entry in entries.values() if entry.host}
     places = (place for place in results.study.places if place.name in named_hosts)
     hosts = tuple(StudyHost(each.name, each.ssh, via=each.via) for each in places)
@@ -79,6 +81,15 @@ def profile(
         hosts,
         apart,
     )
+
+
+def _refuse_kernel(results: Results, entries: Iterable[KeptSetting]) -> None:
+    for entry in entries:
+        if entry.tunable == KERNEL and (found := problem(entry)):
+            raise RefusedError(
+                f"{results.folder}: the winner has kernel {plain(entry.value)}: {plain(found[1])}",
+                advice="To keep the other factors alone: --finding FACTOR=LEVEL, for each of them.",
+            )
 
 
 def _vet(results: Results, entries: Iterable[KeptSetting], hosts: Iterable[StudyHost]) -> None:
@@ -98,9 +109,12 @@ def _vet(results: Results, entries: Iterable[KeptSetting], hosts: Iterable[Study
             )
 
 
-def _nothing(levels: Mapping[str, str], comparison: Comparison) -> str:
+def _nothing(results: Results, levels: Mapping[str, str], comparison: Comparison) -> str:
     if levels:
         told = ", ".join(f"{factor}={label}" for factor, label in levels.items())
+        factors = (factor for factor in results.study.factors if factor.name in levels)
+        if any(takes_boot(factor.levels) for factor in factors):
+            return f"{told} leaves the host's own boot as it is"
         return f"{told} is an option of the load or target, not a setting of the host"
     return comparison.recommendation
 
@@ -181,7 +195,9 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
     wanted = dict(factor.level(label).settings)
     held = _held(results, factor.name, label, host)
     former = _held(results, factor.name, base, host)
-    for name, value in ((written(each), v) for each, v in wanted.items()):
+    kept = ((written(each), value) for each, value in wanted.items())
+    # Of a parameter that is unset the host's own counts, which stands there anyway.
+    for name, value in (pair for pair in kept if not is_boot(pair[0]) or pair[1] != UNSET):
         devices = [device for device, knob in held if knob == name]
         # Of several hosts only those that had it set: what one kernel's namespaces share is one's.
         if not devices and known.tunable(name).scope == "host" and not several:
@@ -189,7 +205,7 @@ def _entries(results: Results, factor: Factor, label: str, host: str) -> Iterabl
         for device in devices:
             yield KeptSetting(
                 name,
-                held.get((device, name), value),
+                value if is_boot(name) else held.get((device, name), value),
                 device,
                 ids_of(facts, known.tunable(name).scope, device),
                 former.get((device, name), ""),

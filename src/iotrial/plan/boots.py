@@ -18,7 +18,7 @@ from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Trial
 from iotrial.plan.design import levels_of
 from iotrial.plan.parts import needed_by, parts
-from iotrial.tunables.boot import BARE, FAMILY, KERNEL, MARK, is_boot, takes_boot
+from iotrial.tunables.boot import FAMILY, KERNEL, MARK, is_boot, takes_boot, word
 
 Changes = tuple[tuple[str, str], ...]
 """(tunable, value) pairs, by name; none: its own kernel and command line, booted as levels are."""
@@ -79,10 +79,11 @@ def command_line(own: str, changes: Changes, token: str) -> str:
     """
     words = _WORDS.findall(own)
     end = words.index("--") if "--" in words else len(words)
-    given = {name.removeprefix(f"{FAMILY}."): value for name, value in changes if name != KERNEL}
-    gone = {_plain(name) for name in (*given, *_LOADERS, MARK)}
+    given = {name: value for name, value in changes if name != KERNEL}
+    names = (name.removeprefix(f"{FAMILY}.") for name in given)
+    gone = {_plain(name) for name in (*names, *_LOADERS, MARK)}
     kept = [word for word in words[:end] if _plain(word.partition("=")[0]) not in gone]
-    new = [name if value == BARE else f"{name}={value}" for name, value in given.items()]
+    new = [word(name, value) for name, value in given.items()]
     new.append(f"{MARK}={token}")
     if not any(word.startswith("panic=") for word in (*kept, *new)):
         new.append(_PANIC)

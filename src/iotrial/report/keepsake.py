@@ -42,12 +42,13 @@ class _KeptFile:
 @dataclass(frozen=True, slots=True)
 class KeepSummary:
     """``settings`` in words, ``files`` that hold them, ``left`` what no file holds, and the
-    ``command`` that puts it all on probation."""
+    ``command`` that puts it all on probation; where a boot is needed (``booted``), for good."""
 
     settings: tuple[str, ...]
     files: tuple[_KeptFile, ...]
     left: tuple[str, ...]
     command: str
+    booted: bool = False
 
 
 def keepsake(judged: Judged) -> KeepSummary | None:
@@ -65,6 +66,8 @@ def keepsake(judged: Judged) -> KeepSummary | None:
         for place, one in exported.items()
         for each in one.left
     ]
+    booted = any(file.loader for one in exported.values() for file in one.files)
+    action = "apply" if booted else "try"
     return KeepSummary(
         tuple(visible(str(entry)) for entry in found.entries),
         tuple(
@@ -78,7 +81,8 @@ def keepsake(judged: Judged) -> KeepSummary | None:
             for each in exported[places[0]].files
         ),
         tuple(map(visible, left)),
-        visible(f"{called()} keep {shlex.quote(str(judged.results.folder))} try"),
+        visible(f"{called()} keep {shlex.quote(str(judged.results.folder))} {action}"),
+        booted,
     )
 
 
@@ -104,7 +108,10 @@ def section(kept: KeepSummary | None) -> Section | None:
 def _blocks(kept: KeepSummary) -> Iterator[Block]:
     yield Text(f"{'; '.join(kept.settings)}.")
     undone = "; unless confirmed in time, the host restores its former settings. The same manually:"
-    yield Text(("Trial period first: ", TextSpan(kept.command, "code"), undone), "note")
+    first = "Trial period first: "
+    if kept.booted:
+        first, undone = "To apply: ", "; then boot the host. The same manually:"
+    yield Text((first, TextSpan(kept.command, "code"), undone), "note")
     for each in kept.files:
         name = (f"{each.hosts}: " if each.hosts else "", TextSpan(each.path, "code"))
         notes = tuple(Text(note, "note") for note in each.notes)

@@ -69,6 +69,16 @@ def takes_boot(levels: Iterable[Level]) -> bool:
     return any(is_boot(name) for level in levels for name, _ in level.settings)
 
 
+def word(tunable: str, value: str) -> str:
+    """What of the command line makes it so.
+
+    >>> word("boot.nvme.poll_queues", "2"), word("boot.threadirqs", BARE)
+    ('nvme.poll_queues=2', 'threadirqs')
+    """
+    name = tunable.removeprefix(f"{FAMILY}.")
+    return name if value == BARE else f"{name}={value}"
+
+
 def _values(_raw: bytes) -> Domain:
     return Domain(rule=_refusal)
 

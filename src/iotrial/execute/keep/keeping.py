@@ -7,6 +7,7 @@ What is kept lies in ``kept.d`` beside the journals, by the profile's name::
     NAME.journal     what was there before: begun, or being tried.  Whoever finds it pays it
     NAME.kept        the same file by its other name: kept.  The rename is the commit
     NAME.seen        when everything was last found in force, and during which boot
+    NAME.menu        a boot loader's menu has words of it: :mod:`iotrial.execute.keep.loader`
 
 The journal is that of a trial (:mod:`iotrial.execute.settings.journal`): every former value and
 every file that was or was not there, as data, durable.  It is written before the first change, and
@@ -56,6 +57,15 @@ from iotrial.execute.keep.kept import (
     live_settings,
     refuse_unprivileged,
     strangers,
+    until_boot,
+)
+from iotrial.execute.keep.loader import (
+    MENU,
+    check_fitting,
+    former_menu,
+    give_back,
+    make_menus,
+    stamp_menus,
 )
 from iotrial.execute.load.load import TOKEN
 from iotrial.execute.settings.guard import guard_argv, guarded, lease_of, script
@@ -78,6 +88,7 @@ from iotrial.keep.profile import Profile, to_toml
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read
 from iotrial.model.tunable import FormerValue, Setting
+from iotrial.tunables.boot import is_boot
 from iotrial.tunables.file import UNMARKED
 
 ASIDE, SAVED = ".iotrial-former", ".iotrial-saved"
@@ -113,8 +124,11 @@ mv -T --backup=numbered -- "$1" "$3"
 def former_file(host: Host, file: NativeFile, empty: Sequence[Change]) -> FormerValue:
     """What gives back what is at the place of ``file`` now.  ``empty`` removes folders that are
     made for it.  Raises RefusedError for what cannot be moved aside."""
-    path, after = file.path, tuple(Change("run", argv=command) for command in file.reload)
-    digest = hashlib.sha256(file.text.encode("utf-8", "surrogateescape")).hexdigest()
+    path = file.path
+    # What makes a menu anew is a debt of its own (loader.py).
+    reload = () if file.loader else file.reload
+    after = tuple(Change("run", argv=command) for command in reload)
+    digest = _digest(file)
     saving = ("sh", "-c", _SAVE, "iotrial-saved", path, digest, f"{path}{SAVED}")
     gone = (Change("run", argv=saving), Change("remove", path=path))
     beside = f"{path}{ASIDE}"
@@ -148,6 +162,10 @@ def former_file(host: Host, file: NativeFile, empty: Sequence[Change]) -> Former
     looking = ("sh", "-c", _LOOK, "iotrial-former", beside, path, "" if same else digest)
     probe = Probe(argv=looking)
     return FormerValue(Setting("", f"file:{path}", _THERE), probe, acts, durable=True)
+
+
+def _digest(file: NativeFile) -> str:
+    return hashlib.sha256(file.text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def aside(host: Host, path: str) -> tuple[Change, ...]:
@@ -317,7 +335,8 @@ def begun(
     place, name = folder(host), profile.name
     path = f"{place}/{name}{SUFFIX}"
     live = live_settings(profile)
-    debts = (*_former_files(host, files), *_former_values(host, live))
+    stamp = f"{place}/{name}{MENU}"  # of the menu of a boot loader
+    debts = (*_former_files(host, files, stamp), *_former_values(host, live))
     notes = (*renamings(names), *at_next_boot(host, place))
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
     # comes late would make kept what was undone.  Over a link the guard knows the agent by its
@@ -342,7 +361,7 @@ def begun(
                 journal.owe_all(debts)
                 if trial:
                     _watch_on(host, path, trial)  # first: the change itself may cut the link
-                _change(host, files, live, stop)
+                _change(host, files, stamp, live, stop)
                 yield notes
             except OutcomeUnknown:
                 raise
@@ -363,15 +382,23 @@ def begun(
 
 
 def _change(
-    host: Host, files: Sequence[NativeFile], live: Sequence[Setting], stop: Callable[[], None]
+    host: Host,
+    files: Sequence[NativeFile],
+    stamp: str,
+    live: Sequence[Setting],
+    stop: Callable[[], None],
 ) -> None:
     stop()
+    stamp_menus(host, stamp, files)
     _save(host, files)
     stop()
     apply_settings(host, live)
-    for command in dict.fromkeys(command for each in files for command in each.reload):
+    others = (each for each in files if not each.loader)
+    for command in dict.fromkeys(command for each in others for command in each.reload):
         stop()
         tell(host, command)
+    stop()
+    make_menus(host, files)
     stop()
 
 
@@ -381,6 +408,14 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
             f"a trial period of {trial:g} s is longer than one day",
             advice="Use a shorter trial period.",
         )
+    booted = [str(each) for each in profile.entries if is_boot(each.tunable)]
+    if trial and booted:
+        raise RefusedError(
+            f"{host.name}: {', '.join(booted)} would be in force after a boot, and not for a trial"
+            " period",
+            advice="Keep it with `apply`; `undo` takes it back. A study boots a host once with each"
+            " level, and brings it back.",
+        )
     there = find(host, profile.name)
     if there is not None:
         how = "was applied but not confirmed" if there.pending else "is kept already"
@@ -388,6 +423,7 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
             f"{host.name}: {profile.name} {how}",
             advice=f"First: iotrial keep {profile.name} undo; or use another --name.",
         )
+    check_fitting(host, files)
     for device, was, now in strangers(host, profile):
         raise RefusedError(
             f"{host.name}: {device} is now another device: was {was}; is {now}",
@@ -434,11 +470,18 @@ def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsUndo, .
     )
 
 
-def _former_files(host: Host, files: Sequence[NativeFile]) -> tuple[SettingsUndo, ...]:
-    """Each file as it is now: moved aside with all that a name is tied to, or not there."""
+def _former_files(host: Host, files: Sequence[NativeFile], stamp: str) -> tuple[SettingsUndo, ...]:
+    """Each file as it is now: moved aside with all that a name is tied to, or not there.  Behind
+    them the menus that are made of them."""
     found = [
         former_file(host, each, _made_folders(host, each.path)) for each in files if not each.people
     ]
+    for each in files:
+        if each.loader:
+            digest = _digest(each)
+            # What was the same as ours is there again when it is as before.
+            told = "" if _sum(host, each.path) == digest else digest
+            found.append(former_menu(each, stamp, f"{each.path}{ASIDE}", told))
     return (SettingsUndo("", None, tuple(found)),) if found else ()
 
 
@@ -584,6 +627,9 @@ def undo(host: Host, name: str) -> RestoreReport:
         raise ProfileNotFound(f"{host.name}: {name} is not kept", advice=f"Kept here: {known}")
     payment, edits = RestoreReport(), edited(host, there.files)
     session = owed_there(_as_now(host, there.session), there.moved)
+    if not there.pending:
+        owed = [value for debt in session.settings for value in debt.values]
+        payment.done += give_back(host, owed)
     # What was begun may still be at work; what is kept has no process, whoever has such a mark.
     pay(host, session if there.pending else replace(session, token=""), payment)
     if payment.owed:
@@ -592,7 +638,7 @@ def undo(host: Host, name: str) -> RestoreReport:
             owed=payment.owed,
             advice=f"Fix the problems listed above, then: iotrial keep {name} undo",
         )
-    payment.notes += edits
+    payment.notes += [*edits, *until_boot(host, there.profile)]
     for suffix in (".toml", ".files", ".seen", REPORT):
         host.remove(f"{folder(host)}/{name}{suffix}")
     return payment

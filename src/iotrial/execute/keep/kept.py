@@ -11,11 +11,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import FileRefused, IotrialError, LockedError, RefusedError, TargetRefused
+from iotrial.execute.keep.loader import loader_of_paths, menu_has
 from iotrial.execute.settings.journal import REPORT, SUFFIX, JournalFile, read_session
 from iotrial.execute.settings.moved import followed, lasting, moved, same
 from iotrial.execute.settings.restore import BOOT_ID, boot_id, in_words
 from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import reads
+from iotrial.keep.native.boot import LOADERS, words
 from iotrial.keep.profile import Profile, parse
 from iotrial.look.identity import BLOCK, identify
 from iotrial.model.host import Host
@@ -23,6 +25,7 @@ from iotrial.model.step import ABSENT, Probe, Read
 from iotrial.model.target import Scope
 from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
+from iotrial.tunables.boot import word
 
 KEPT = ".kept"
 _FILES_ONLY = ("multipath.", "module.")
@@ -122,12 +125,53 @@ def _text(host: Host, path: str) -> str:
 
 
 def live_settings(profile: Profile) -> tuple[Setting, ...]:
-    """What is put in force now.  Of multipath the file itself is what counts, and the parameter of
-    a module counts when it is loaded."""
+    """What is put in force now.  Of multipath the file itself is what counts, the parameter of a
+    module counts when it is loaded, and that of the command line when the host has booted."""
     return tuple(
         Setting(entry.device, entry.tunable, entry.value)
         for entry in profile.entries
-        if not tunable(entry.tunable).reload and not entry.tunable.startswith(_FILES_ONLY)
+        if not tunable(entry.tunable).reload
+        and not tunable(entry.tunable).boot
+        and not entry.tunable.startswith(_FILES_ONLY)
+    )
+
+
+def after_boot(host: Host, there: KeptProfile) -> tuple[Setting, ...]:
+    """What of the command line is kept and not in force, for the host has not booted since: it is
+    after the next boot."""
+    return _not_booted(host, there)[0]
+
+
+def until_boot(host: Host, profile: Profile) -> list[str]:
+    """In words, what of the command line is undone and runs still."""
+    mine = (each for each in profile.entries if tunable(each.tunable).boot)
+    runs = _text(host, "/proc/cmdline").split()
+    still = [each for each in mine if word(each.tunable, each.value) in runs]
+    return [f"{each} is in force until the next boot" for each in still]
+
+
+def _not_booted(
+    host: Host, there: KeptProfile
+) -> tuple[tuple[Setting, ...], tuple[ProfileDifference, ...]]:
+    """What waits for the next boot; and what is not in force after one, or will not be."""
+    entries = tuple(each for each in there.profile.entries if tunable(each.tunable).boot)
+    if not entries:
+        return (), ()
+    probes = [tunable(each.tunable).probe("") for each in entries]
+    answers = host.batch([Read(probe) for probe in probes])
+    now = [reads(probe, answer) for probe, answer in zip(probes, answers, strict=True)]
+    other = [(each, is_now) for each, is_now in zip(entries, now, strict=True)
+             if is_now != each.value]  # fmt: skip
+    loader, added = loader_of_paths([path for path, _ in there.files]), words(entries)
+    if loader and not menu_has(host, loader, added):
+        found = "no entry has them: regenerated without them, or overridden by another file"
+        return (), (ProfileDifference(f"menu of {LOADERS[loader]}", added, found, "now"),)
+    if there.session.boot_id == boot_id(host):
+        return tuple(Setting("", each.tunable, each.value) for each, _ in other), ()
+    booted = "the host has booted since it was kept"
+    return (), tuple(
+        ProfileDifference(each.tunable, each.value, is_now or "does not exist", booted)
+        for each, is_now in other
     )
 
 
@@ -198,7 +242,7 @@ def differing(host: Host, there: KeptProfile) -> tuple[ProfileDifference, ...]:
         for device, (was, now) in others.items()
     ]
     values = _values_differing(host, there, seen, others)
-    return (*moved, *_files_differing(host, there, seen), *values)
+    return (*moved, *_files_differing(host, there, seen), *values, *_not_booted(host, there)[1])
 
 
 def _last_seen(host: Host, path: str) -> str:

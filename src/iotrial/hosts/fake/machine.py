@@ -305,6 +305,7 @@ class FakeMachine:
         self.booted: tuple[str, str] | None = None
         self.boot()
         self.put("/etc/fstab", b"/dev/fakesys1 / ext4 defaults 0 1\n", mode=0o644)
+        self.put("/boot/grub/grub.cfg", self._fixed["cmdline"].encode(), mode=0o600)
 
     def boot(self) -> None:
         """What a reboot does: settings, processes, loop devices and memory filesystems go."""

@@ -27,7 +27,8 @@ class NativeFile:
     ``reload`` are commands after which the host's programs know the file (also when it is gone),
     ``load`` those that put it in force at once, ``unload`` those to be run before it is removed;
     ``notes`` are what a person must know or do (an initramfs, a reboot); ``program``: it is
-    executed.  ``people``: it is a note for people, and is put on no host.
+    executed.  ``people``: it is a note for people, and is put on no host.  ``loader``: its words
+    are in force when that boot loader's menu has them, and the host has booted.
     """
 
     path: str
@@ -39,6 +40,7 @@ class NativeFile:
     notes: tuple[str, ...] = ()
     program: bool = False
     people: bool = False
+    loader: str = ""
 
 
 @dataclass(frozen=True, slots=True)

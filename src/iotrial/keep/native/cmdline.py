@@ -1,7 +1,8 @@
-"""Parameters of built-in modules: words for the kernel's command line.
+"""Parameters of built-in modules, and of the kernel: words for the kernel's command line.
 
 Where the command line lives differs (GRUB, systemd-boot, zipl): the file is a note, and is never
-put anywhere by itself.
+put anywhere by itself.  What a study of boots measured has a format of its own (``boot``); this is
+for hosts whose boot loader that one does not know.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import NativeFile, NativeFormat, header, is_word
 from iotrial.keep.native.modprobe import parameter
 from iotrial.keep.profile import Profile
+from iotrial.tunables.boot import KERNEL, UNSET, is_boot, word
 
 _ALSO = {
     "mm.thp": "transparent_hugepage={}",
@@ -20,6 +22,9 @@ _ALSO = {
 def _word(entry: KeptSetting) -> str:
     if entry.tunable in _ALSO:
         return _ALSO[entry.tunable].format(entry.value)
+    if is_boot(entry.tunable):
+        kept = entry.tunable != KERNEL and entry.value != UNSET
+        return word(entry.tunable, entry.value) if kept else ""
     found = parameter(entry)
     return f"{found[0]}.{found[1]}={entry.value}" if found else ""
 

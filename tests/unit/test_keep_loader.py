@@ -1,0 +1,305 @@
+"""Boot parameters that are kept: which are, what the files say, and a menu that comes and goes with
+its file.  ``tests/integration/test_keep_boot_parameters.py`` asks the real boot loaders."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from test_keep_hostile import hostile
+
+from iotrial.errors import HostError, OwedError, RefusedError, UsageError
+from iotrial.execute.keep.keeping import apply, undo
+from iotrial.execute.keep.kept import after_boot, find, kept, verify
+from iotrial.execute.keep.loader import fitted
+from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.parts.boots import ENTRY, LINE, MENU, BootLoader
+from iotrial.keep.entry import KeptSetting, problem
+from iotrial.keep.fleet import exports
+from iotrial.keep.native import NativeFile, export
+from iotrial.keep.native.boot import added
+from iotrial.keep.profile import Profile
+from iotrial.look.boots import boot_means
+from iotrial.model.study import StudyHost
+
+POLLED = KeptSetting("boot.nvme.poll_queues", "2")
+THREADED = KeptSetting("boot.threadirqs", "set")
+SWAP = KeptSetting("sysctl.vm.swappiness", "7")
+PROFILE = Profile("polled", (POLLED, THREADED, SWAP))
+WORDS = "nvme.poll_queues=2 threadirqs"
+PART = "/etc/default/grub.d/zz-iotrial-polled.cfg"
+
+
+def with_entries(host: FakeHost) -> FakeHost:
+    """Booted by systemd-boot instead of GRUB."""
+    line = host.read("/proc/cmdline")
+    del host.machine.files[MENU]
+    host.machine.put(ENTRY, line, mode=0o644)
+    host.machine.put(LINE, line, mode=0o640)
+    return host
+
+
+def part(host: FakeHost) -> BootLoader:
+    found = host.machine.parts["boots"]
+    assert isinstance(found, BootLoader)
+    return found
+
+
+def keep(host: FakeHost, trial: float = 0) -> tuple[NativeFile, ...]:
+    exported = fitted(host, export(PROFILE))
+    apply(host, PROFILE, exported.files, trial=trial)
+    return exported.files
+
+
+def seen(host: FakeHost) -> object:
+    """Settings, and every file outside the folder of what is kept."""
+    files = {p: (f.data, f.mode) for p, f in host.machine.files.items() if "/iotrial/" not in p}
+    return host.settings(), files
+
+
+# -- what is kept ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tunable", "value", "key", "words"),
+    [
+        ("boot.kernel", "6.1.0", "tunable", "grubby --set-default /boot/vmlinuz-6.1.0"),
+        ("boot.nvme.poll_queues", "unset", "value", "nothing to keep"),
+        ("boot.memmap", "1G$2G", "value", "boot loaders read differently"),
+        ("boot.x", "$(id)", "value", "boot loaders read differently"),
+        ("boot.x", "a'b", "value", "boot loaders read differently"),
+        ("boot.init", "/bin/sh", "tunable", "says what the host boots"),
+        ("boot.rdinit", "/bin/sh", "tunable", "says what the host boots"),
+        ("boot.root", "/dev/sdb", "tunable", "says what the host boots"),
+        ("boot.systemd.run", "/tmp/x", "tunable", "says what the host boots"),
+        ("boot.rd.break", "set", "tunable", "says what the host boots"),
+        ("boot.sysctl.kernel.modprobe", "/tmp/x", "tunable", "says what the host boots"),
+        ("boot.single", "set", "tunable", "says what the host boots"),
+        ("boot.iotrial.boot", "t", "tunable", "says what the host boots"),
+        ("boot.a..b", "1", "tunable", "not a name of a parameter"),
+    ],
+)
+def test_what_is_not_kept_is_named_with_why(tunable: str, value: str, key: str, words: str) -> None:
+    found = problem(KeptSetting(tunable, value))
+    assert found is not None
+    assert found[0] == key
+    assert words in found[1]
+    with pytest.raises(UsageError):
+        export(Profile("p", (KeptSetting(tunable, value),)))
+
+
+@pytest.mark.parametrize(
+    "tunable", ["boot.initcall_debug", "boot.rootdelay", "boot.rdx", "boot.s5"]
+)
+def test_what_only_begins_alike_is_kept(tunable: str) -> None:
+    assert problem(KeptSetting(tunable, "1")) is None
+
+
+def test_grub_gets_a_file_that_adds_words_and_people_get_a_note_where_asked_for() -> None:
+    (file,) = export(Profile("polled", (POLLED, THREADED))).files
+    assert file.path == PART
+    line = 'GRUB_CMDLINE_LINUX_DEFAULT="${GRUB_CMDLINE_LINUX_DEFAULT-} ' + WORDS + '"\n'
+    assert file.text.endswith(f"reboot\n{line}")
+    assert file.reload == (("update-grub",),)
+    assert any("/etc/kernel/cmdline" in note for note in file.notes)
+    (note,) = export(Profile("polled", (POLLED, THREADED)), ["cmdline"]).files
+    assert note.people
+    assert note.text.endswith(f"\n{WORDS}\n")
+    assert export(Profile("p", (POLLED,)), ["modprobe"]).left == (POLLED,)
+
+
+def test_sh_reads_the_words_whatever_the_comments_say(tmp_path: Path) -> None:
+    texts = hostile("x")
+    for number, text in enumerate(texts):
+        entry = KeptSetting("boot.a", "1", former=text, because=text)
+        (file,) = export(Profile("p", (entry,), text, text)).files
+        (tmp_path / f"{number:05}.cfg").write_bytes(file.text.encode("utf-8", "surrogateescape"))
+    script = 'for each in "$1"/*.cfg; do GRUB_CMDLINE_LINUX_DEFAULT=quiet; . "$each"\n'
+    script += 'echo "$GRUB_CMDLINE_LINUX_DEFAULT"; done; unset GRUB_CMDLINE_LINUX_DEFAULT; set -u\n'
+    script += '. "$each"; echo "$GRUB_CMDLINE_LINUX_DEFAULT"'
+    done = subprocess.run(
+        ["sh", "-c", script, "-", tmp_path], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.splitlines() == [*["quiet a=1"] * len(texts), " a=1"]
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("former", "text"),
+    [
+        ("root=/dev/vda ro\n", f"root=/dev/vda ro {WORDS}\n"),
+        ("root=/dev/vda ro  ", f"root=/dev/vda ro {WORDS}\n"),
+        ("root=/dev/vda -- single\n", f"root=/dev/vda {WORDS} -- single\n"),
+        ("# mine\nroot=/dev/vda\n# end\n", f"# mine\nroot=/dev/vda {WORDS}\n# end\n"),
+        ("root=/dev/vda\nro\n\n", f"root=/dev/vda\nro {WORDS}\n\n"),
+        ("# mine\n", f"# mine\n{WORDS}\n"),
+        ("", f"{WORDS}\n"),
+    ],
+)
+def test_words_are_added_where_the_kernel_reads_them(former: str, text: str) -> None:
+    (file,) = export(Profile("polled", (POLLED, THREADED))).files
+    assert added(file, former).text == text
+
+
+def test_a_fleet_calls_update_grub() -> None:
+    files = export(PROFILE).files
+    found = {path: text for path, text, _ in exports("p", {StudyHost("local"): (PROFILE, files)})}
+    assert "try update-grub\n" in found["apply.sh"]
+    assert "try update-grub\n" in found["undo.sh"]
+    assert '- "update-grub"' in found["ansible/roles/iotrial_p/handlers/main.yml"]
+
+
+# -- on a host -------------------------------------------------------------------------------------
+
+HOSTS: tuple[Callable[[FakeHost], FakeHost], ...] = (lambda host: host, with_entries)
+
+
+@pytest.mark.parametrize("loader", HOSTS, ids=["grub", "kernel-install"])
+def test_words_are_in_force_after_the_next_boot_and_gone_after_undo_and_another(
+    loader: Callable[[FakeHost], FakeHost],
+) -> None:
+    host = loader(FakeHost())
+    before, own = seen(host), boot_means(host).command_line
+    keep(host)
+    assert WORDS not in boot_means(host).command_line
+    there, differences = verify(host, "polled")
+    assert differences == ()
+    assert list(map(str, after_boot(host, there))) == [str(POLLED), str(THREADED)]
+
+    host.reboot()
+    host.meddle("/proc/sys/vm/swappiness", b"7")  # as sysctl.d does
+    assert boot_means(host).command_line == f"{own} {WORDS}"
+    there, differences = verify(host, "polled")
+    assert (differences, after_boot(host, there)) == ((), ())
+
+    payment = undo(host, "polled")
+    assert payment.owed == []
+    assert payment.notes == [
+        f"{each} is in force until the next boot" for each in (POLLED, THREADED)
+    ]
+    assert f"restored file:{PART}" in " ".join(payment.done) or LINE in host.machine.files
+    assert seen(host) == before
+    assert not any(path.endswith(".menu") for path in host.machine.files)
+    host.reboot()
+    assert boot_means(host).command_line == own
+
+
+@pytest.mark.parametrize("loader", HOSTS, ids=["grub", "kernel-install"])
+def test_a_menu_that_cannot_be_made_keeps_nothing(
+    loader: Callable[[FakeHost], FakeHost],
+) -> None:
+    host = loader(FakeHost())
+    before = seen(host)
+    part(host).broken = "no space left"
+    with pytest.raises(HostError, match="cannot be made: no space left"):
+        keep(host)
+    assert seen(host) == before
+    assert kept(host) == ()
+    assert not any(path.endswith(".menu") for path in host.machine.files)
+
+
+def test_an_undo_whose_menu_cannot_be_made_is_owed_until_it_can() -> None:
+    host = FakeHost()
+    before = seen(host)
+    keep(host)
+    part(host).broken = "no space left"
+    for _ in range(2):
+        with pytest.raises(OwedError, match=r"menu of GRUB=as before .*: no space left"):
+            undo(host, "polled")
+        assert WORDS.encode() in host.read(MENU)
+        assert PART not in host.machine.files, "the file is gone, and the menu is still to come"
+    part(host).broken = ""
+    assert undo(host, "polled").owed == []
+    assert seen(host) == before
+
+
+def test_a_host_whose_boot_loader_is_not_known_is_refused_before_anything_is_changed() -> None:
+    host = FakeHost()
+    del host.machine.files[MENU]
+    before, operations = seen(host), host.operations
+    with pytest.raises(RefusedError) as caught:
+        keep(host)
+    assert f'grubby --update-kernel=ALL --args="{WORDS}"' in caught.value.advice
+    assert "GRUB: there is no /boot/grub/grub.cfg" in caught.value.message
+    with pytest.raises(RefusedError, match="none that iotrial knows how to configure"):
+        apply(host, PROFILE, export(PROFILE).files)
+    assert (seen(host), host.operations) == (before, operations)
+
+
+def test_a_file_of_another_boot_loader_is_refused() -> None:
+    host = with_entries(FakeHost())
+    with pytest.raises(RefusedError, match="systemd-boot boots it"):
+        apply(host, PROFILE, export(PROFILE).files)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("root=/dev/fakesys1 ro quiet\n", "only /etc/kernel/cmdline has quiet"),
+        ("ro\n", "only the running kernel has root=/dev/fakesys1"),
+    ],
+)
+def test_entries_are_not_made_of_what_the_host_was_not_booted_with(line: str, words: str) -> None:
+    host = with_entries(FakeHost())
+    host.machine.put(LINE, line.encode(), mode=0o644)
+    with pytest.raises(RefusedError, match=words):
+        keep(host)
+
+
+def test_what_needs_a_boot_is_not_tried_for_a_while() -> None:
+    host = FakeHost()
+    before = seen(host)
+    with pytest.raises(RefusedError, match="would be in force after a boot"):
+        keep(host, trial=60)
+    assert seen(host) == before
+
+
+def test_a_host_that_was_booted_without_the_words_is_named() -> None:
+    host = FakeHost()
+    keep(host)
+    words = host.read(MENU)
+    host.machine.put(MENU, b"root=/dev/fakesys1 ro\n")
+    (found,) = verify(host, "polled")[1]
+    assert (found.what, found.wanted) == ("menu of GRUB", WORDS)
+    host.reboot()  # by another entry of the menu
+    host.meddle("/proc/sys/vm/swappiness", b"7")
+    host.machine.put(MENU, words)
+    differences = verify(host, "polled")[1]
+    assert [(each.what, each.wanted, each.found) for each in differences] == [
+        ("boot.nvme.poll_queues", "2", "0"),
+        ("boot.threadirqs", "set", "unset"),
+    ]
+    assert "has booted since" in differences[0].since
+    there = find(host, "polled")
+    assert there is not None
+    assert after_boot(host, there) == ()
+
+
+@pytest.mark.parametrize("there", [(), ("",), (".iotrial-former",), ("", ".iotrial-former")])
+def test_the_made_up_host_answers_as_the_script_of_the_loader_does(
+    there: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Of a menu without the words, for which no program is executed."""
+    host = FakeHost()
+    keep(host)
+    (owed,) = (
+        v for d in kept(host)[0].session.settings for v in d.values if "menu" in str(v.setting)
+    )
+    argv = list(owed.acts[0].argv)
+    menu, file = tmp_path / "grub.cfg", tmp_path / "x.cfg"
+    menu.write_text("\tlinux /vmlinuz root=/dev/fakesys1 ro nvme.poll_queues=2 threadirqs=1\n")
+    host.machine.put(MENU, menu.read_bytes())
+    text = host.read(PART)
+    del host.machine.files[PART]
+    argv[2] = argv[2].replace("/boot/grub/grub.cfg", str(menu)).replace("/run/systemd", "/nowhere")
+    argv[2] = argv[2].replace("update-grub", "/nowhere/update-grub")
+    argv[7:9] = [str(file), f"{file}.iotrial-former"]
+    for end in there:
+        Path(f"{file}{end}").write_bytes(text)
+        host.machine.put(f"{file}{end}", text)
+    real = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    said = host.run(argv)
+    assert (said.exit, said.stderr.decode()) == (real.returncode, real.stderr)
+    assert said.exit == bool(there)
