@@ -251,7 +251,9 @@ def test_entries_are_not_made_of_what_the_host_was_not_booted_with(line: str, wo
 def test_what_needs_a_boot_is_not_tried_for_a_while() -> None:
     host = FakeHost()
     before = seen(host)
-    with pytest.raises(RefusedError, match="would be in force after a boot"):
+    with pytest.raises(
+        RefusedError, match="takes effect at the next boot: a trial period is not possible"
+    ):
         keep(host, trial=60)
     assert seen(host) == before
 

@@ -194,6 +194,7 @@ def test_a_text_of_a_study_never_leaves_its_comment(name: str) -> None:
         KeptSetting("net.ring_rx", "64", "eth0", NIC, HOSTILE, HOSTILE),
         KeptSetting("mount.rsize", "65536", "/mnt", NFS, HOSTILE, HOSTILE),
         KeptSetting("irq.affinity", "1", "33", (("of", "nvme0q1"),), HOSTILE, HOSTILE),
+        KeptSetting("boot.mitigations", "off", "", (), HOSTILE, HOSTILE),
     )
     profile = Profile("p", entries, HOSTILE, HOSTILE)
     exported = export(profile, [name])
@@ -282,6 +283,7 @@ def test_no_comment_is_longer_than_a_readers_buffer(form: str) -> None:
         "irq": (("of", "nvme0q1"),),
     }.get(form, WWID)
     settings = {
+        "boot": ("boot.mitigations", "off", ""),
         "cmdline": ("module.lpfc.lpfc_hba_queue_depth", "64", ""),
         "irq": ("irq.affinity", "1", "24"),
         "link": ("net.pause_rx", "on", "eth0"),

@@ -411,9 +411,9 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
     booted = [str(each) for each in profile.entries if is_boot(each.tunable)]
     if trial and booted:
         raise RefusedError(
-            f"{host.name}: {', '.join(booted)} would be in force after a boot, and not for a trial"
-            " period",
-            advice="Keep it with `apply`; `undo` takes it back. A study boots a host once with each"
+            f"{host.name}: {', '.join(booted)} takes effect at the next boot: a trial period is not"
+            " possible",
+            advice="Use `apply`, and `undo` to take it back. A study boots a host once with each"
             " level, and brings it back.",
         )
     there = find(host, profile.name)
@@ -546,8 +546,9 @@ def commit(host: Host, name: str) -> None:
 
 
 def _undo_begun(host: Host, path: str) -> None:
-    payment = RestoreReport()
-    pay(host, _as_now(host, read_session(path, host.read(path))), payment)
+    payment, session = RestoreReport(), _as_now(host, read_session(path, host.read(path)))
+    give_back(host, [value for debt in session.settings for value in debt.values])
+    pay(host, session, payment)
     if payment.owed:
         raise OwedError(
             f"{host.name}: not fully restored:",

@@ -160,8 +160,7 @@ def _not_booted(
     probes = [tunable(each.tunable).probe("") for each in entries]
     answers = host.batch([Read(probe) for probe in probes])
     now = [reads(probe, answer) for probe, answer in zip(probes, answers, strict=True)]
-    other = [(each, is_now) for each, is_now in zip(entries, now, strict=True)
-             if is_now != each.value]  # fmt: skip
+    other = [pair for pair in zip(entries, now, strict=True) if pair[1] != pair[0].value]
     loader, added = loader_of_paths([path for path, _ in there.files]), words(entries)
     if loader and not menu_has(host, loader, added):
         found = "no entry has them: regenerated without them, or overridden by another file"
