@@ -96,6 +96,17 @@ def test_a_level_changes_its_own_words_of_the_command_line(
     assert found.count("poll") == 1
 
 
+def test_in_a_group_too_unset_is_the_host_s_own() -> None:
+    group = (
+        '[factors.all.levels.stock]\n"boot.nvme.poll_queues" = "unset"\n'
+        '[factors.all.levels.tuned]\n"boot.nvme.poll_queues" = 2\n"queue.scheduler" = "none"\n'
+    )
+    only = STUDY[: STUDY.index("[factors.polling]")] + group + STUDY[STUDY.index("[design]") :]
+    found = parse_study(only, "boots.toml", lambda _name: "")
+    asked = {boots.wanted(found, trial, "a") for trial in all_blocks(found)}
+    assert asked == {(), (("boot.nvme.poll_queues", "2"),)}
+
+
 def test_words_in_quotes_stay_whole_and_those_of_init_stay_last() -> None:
     own = 'root=/dev/vda x="a b" -- single'
     found = boots.command_line(own, (("boot.quiet", "set"),), "t")

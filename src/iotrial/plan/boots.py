@@ -18,7 +18,7 @@ from iotrial.model.study import Factor, Study
 from iotrial.model.trial import Trial
 from iotrial.plan.design import levels_of
 from iotrial.plan.parts import needed_by, parts
-from iotrial.tunables.boot import FAMILY, KERNEL, MARK, is_boot, takes_boot, word
+from iotrial.tunables.boot import FAMILY, KERNEL, MARK, UNSET, is_boot, takes_boot, word
 
 Changes = tuple[tuple[str, str], ...]
 """(tunable, value) pairs, by name; none: its own kernel and command line, booted as levels are."""
@@ -41,7 +41,8 @@ def wanted(study: Study, trial: Trial, host: str) -> Changes:
     for factor, level in levels_of(study, trial.treatment):
         named = {part.host for part in parts(study, factor.target)} if factor.target else {host}
         if host in named:
-            found |= {name: value for name, value in level.settings if is_boot(name)}
+            asked = ((name, value) for name, value in level.settings if value != UNSET)
+            found |= {name: value for name, value in asked if is_boot(name)}
     return tuple(sorted(found.items()))
 
 
