@@ -274,7 +274,10 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> tuple[list[str
         booting += said.count("booting with") > came
         if end == "cut":  # its settings ended with its power, and the next command says so
             boots.forget(number)
-        if found := boots.left(number):
+        found = boots.left(number)
+        with (tmp_path / "lives").open("a", encoding="utf-8") as log:  # to be read meanwhile
+            log.write(f"{number} {moment:.1f} s, {came} boots, {booting} in one: {found}\n")
+        if found:
             bad.append(f"{moment:.1f} s: {found}; {said}")
     return bad, booting
 
