@@ -1,0 +1,134 @@
+"""Jobs that Slurm takes the nodes from, for a job that is more urgent or since somebody requeues
+them.  What they leave is seen by the next job on the same nodes, which Slurm starts at once.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from test_slurm import JOURNALS, Site, cluster, lab, site
+from test_slurm_survives import LATEST, often
+
+from lab import why_not
+
+__all__ = ["cluster", "lab", "site"]
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(bool(why_not()), reason=why_not() or "-"),
+]
+
+LOOK = """
+cat /proc/sys/net/ipv4/tcp_rmem /sys/class/net/lo/tx_queue_len
+grep -la 'filename[=]{folder}' /proc/[0-9]*/cmdline
+{journals}
+"""
+"""What the next job sees of a node: what a run changes, its loads, what it still has to restore."""
+
+
+@contextmanager
+def epilogs(site: Site) -> Iterator[Callable[[str], dict[str, str]]]:
+    """At the end of each job each of its nodes looks, before any other job can start there; what
+    it saw, of the nodes of a job."""
+    look = LOOK.format(folder=site.folder, journals=JOURNALS)
+    seen = f"{site.folder}/ended-$SLURM_JOB_ID-$SLURMD_NODENAME"
+    site.cluster.epilog.write_text(f"{{\n{look}\n}} >{seen}.new\nmv {seen}.new {seen}\n")
+    try:
+        yield lambda job: {
+            path.name.rpartition("-")[2]: path.read_text()
+            for path in site.folder.glob(f"ended-{job}-n?")
+        }
+    finally:
+        site.cluster.epilog.unlink()
+
+
+TRIALS = 4
+"""Of the study: one block of four treatments."""
+
+
+def take(site: Site, nodes: Sequence[str]) -> None:
+    """Have an urgent job take these nodes from whoever has them, and wait for its end."""
+    chosen = ("--partition=urgent", f"--nodelist={','.join(nodes)}", "--exclusive")
+    site.cluster.do("srun", *chosen, "true")
+
+
+def requeue(site: Site, job: str) -> None:
+    """Unless it has just ended."""
+    site.cluster.do("scontrol", "requeue", job, check=False)
+
+
+def batch(site: Site, node: str) -> str:
+    """The number of a job, which runs a study on its own node."""
+    study = site.study(slurm=node, hosts=[node], runtime="0.5s")
+    run = f"exec {sys.executable} -m iotrial.cli.main run {study} --out {site.folder}/out"
+    return site.cluster.do(
+        "sbatch", "--parsable", "--output=/dev/null", "--requeue", "--exclusive",
+        f"--nodelist={node}", f"--chdir={site.folder}", "--wrap", f"{run} 2>>{site.folder}/said",
+    ).strip()  # fmt: skip
+
+
+def state(site: Site, job: str) -> str:
+    """What Slurm knows of a job, also of one that has ended."""
+    return site.cluster.do("scontrol", "show", "job", "--oneliner", job)
+
+
+def committed(folder: Path) -> dict[Path, str]:
+    return {path: path.read_text() for path in folder.glob("**/trial.json")}
+
+
+def test_a_job_that_is_preempted_ends_when_all_is_given_back(
+    site: Site, times: Callable[[int], int]
+) -> None:
+    """iotrial holds the nodes from outside; Slurm cancels the job."""
+    before, moments, struck = site.seen(), random.Random(5), 0
+    with epilogs(site) as ended:
+        for _ in range(often(times)):
+            process = site.run(
+                nodes="--partition=spare --nodelist=n[1-2] --exclusive", runtime="0.5s"
+            )
+            site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
+            (job,) = (each.split()[0] for each in site.cluster.jobs)
+            time.sleep(moments.uniform(0.0, LATEST))
+            struck += bool(site.owed())
+            take(site, ["n1", "n2"])
+            assert ended(job) == {"n1": before[0], "n2": before[1]}, site.said
+            assert process.wait(200) in (0, 4, 6), site.said
+            site.clean(before)
+    assert struck, "no job was preempted within a session"
+
+
+def test_a_job_that_is_requeued_goes_on_where_it_was(
+    site: Site, times: Callable[[int], int]
+) -> None:
+    """iotrial is in the job, which is preempted, or requeued by somebody."""
+    before, moments, struck, cut = site.seen(), random.Random(6), 0, 0
+    with epilogs(site) as ended:
+        for number in range(often(times)):
+            job = batch(site, "n1")
+            site.until(lambda job=job: "JobState=RUNNING" in state(site, job))
+            if number % 2:
+                site.until(lambda: bool(committed(site.folder / "out")))
+            time.sleep(moments.uniform(0.0, LATEST))
+            struck += bool(site.owed())
+            if number % 2:
+                requeue(site, job)
+            else:
+                take(site, ["n1"])
+            site.until(lambda job=job: bool(ended(job)))
+            assert ended(job) == {"n1": before[0]}, site.said
+            kept = committed(site.folder / "out")
+            site.until(lambda job=job: "JobState=COMPLETED" in state(site, job))
+            cut += "Restarts=1" in state(site, job) and 0 < len(kept) < TRIALS
+            site.clean(before)
+            done = committed(site.folder / "out")
+            assert len(done) == TRIALS, site.said
+            assert done.items() >= kept.items()
+            (site.folder / "out").rename(site.folder / f"out-{number}")
+    assert struck, "no job was requeued within a session"
+    assert cut, "no job was requeued between two trials"
