@@ -63,6 +63,7 @@ class Site:
 
     cluster: Cluster
     folder: Path
+    lease: int = LEASE
     runs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def study(
@@ -73,7 +74,11 @@ class Site:
     ) -> Path:
         path = self.folder / "study.toml"
         text = STUDY.format(
-            slurm=slurm, lease=LEASE, folder=self.folder, runtime=runtime, hosts=json.dumps(hosts)
+            slurm=slurm,
+            lease=self.lease,
+            folder=self.folder,
+            runtime=runtime,
+            hosts=json.dumps(hosts),
         )
         path.write_text(text)
         return path
