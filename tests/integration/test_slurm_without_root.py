@@ -153,6 +153,7 @@ def test_what_needs_no_root_is_measured_on_every_node(user: User, kind: str) -> 
     assert done.returncode == 0, done.stderr
     trials = [json.loads(p.read_text()) for p in user.home.glob("out/**/trial.json")]
     assert trials
+    assert "not root on n1, n2: no setting is changed there" in done.stderr
     assert {p.stem for p in (user.home / "out" / "hosts").glob("*.json")} == {"n1", "n2"}
     assert (user.home / "out" / "report.html").exists()
     assert user.left() == {SCRATCH, f"{SCRATCH}/directory"}
