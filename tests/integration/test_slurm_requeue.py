@@ -26,17 +26,23 @@ pytestmark = [
 
 LOOK = """
 cat /proc/sys/net/ipv4/tcp_rmem /sys/class/net/lo/tx_queue_len
-grep -la 'filename[=]{folder}' /proc/[0-9]*/cmdline
+grep -la "filename[=]{folder}" /proc/[0-9]*/cmdline
 {journals}
 """
 """What the next job sees of a node: what a run changes, its loads, what it still has to restore."""
 
 
+FREE_WITHIN = 40
+"""Seconds: KillWait is five here, and the machine may be busy."""
+TRIALS = 4
+"""Of the study: one block of four treatments."""
+
+
 @contextmanager
-def epilogs(site: Site) -> Iterator[Callable[[str], dict[str, str]]]:
+def epilogs(site: Site, below: str = "") -> Iterator[Callable[[str], dict[str, str]]]:
     """At the end of each job each of its nodes looks, before any other job can start there; what
-    it saw, of the nodes of a job."""
-    look = LOOK.format(folder=site.folder, journals=JOURNALS)
+    it saw, of the nodes of a job.  ``below`` is where the targets of a node are."""
+    look = LOOK.format(folder=f"{site.folder}{below}", journals=JOURNALS)
     seen = f"{site.folder}/ended-$SLURM_JOB_ID-$SLURMD_NODENAME"
     site.cluster.epilog.write_text(f"{{\n{look}\n}} >{seen}.new\nmv {seen}.new {seen}\n")
     try:
@@ -46,12 +52,6 @@ def epilogs(site: Site) -> Iterator[Callable[[str], dict[str, str]]]:
         }
     finally:
         site.cluster.epilog.unlink()
-
-
-FREE_WITHIN = 40
-"""Seconds: KillWait is five here, and the machine may be busy."""
-TRIALS = 4
-"""Of the study: one block of four treatments."""
 
 
 def take(site: Site, nodes: Sequence[str]) -> None:
@@ -67,6 +67,7 @@ def requeue(site: Site, job: str) -> None:
 
 def batch(site: Site, node: str) -> str:
     """The number of a job, which runs a study on its own node."""
+    site.folder.mkdir(parents=True)
     study = site.study(slurm=node, hosts=[node], runtime="0.5s")
     run = f"exec {sys.executable} -m iotrial.cli.main run {study} --out {site.folder}/out"
     return site.cluster.do(
@@ -112,30 +113,38 @@ def test_a_job_that_is_preempted_ends_when_all_is_given_back(
 def test_a_job_that_is_requeued_goes_on_where_it_was(
     site: Site, times: Callable[[int], int]
 ) -> None:
-    """iotrial is in the job, which is preempted, or requeued by somebody."""
-    before, moments, struck, cut = site.seen(), random.Random(6), 0, 0
-    with epilogs(site) as ended:
-        for number in range(often(times)):
-            job = batch(site, "n1")
-            site.until(lambda job=job: "JobState=RUNNING" in state(site, job))
-            if number % 2:
-                site.until(lambda: bool(committed(site.folder / "out")))
-            time.sleep(moments.uniform(0.0, LATEST))
-            struck += bool(site.owed())
-            if number % 2:
-                requeue(site, job)
-            else:
-                take(site, ["n1"])
-            site.until(lambda job=job: bool(ended(job)))
-            assert ended(job) == {"n1": before[0]}, site.said
-            kept = committed(site.folder / "out")
-            site.until(lambda job=job: "JobState=COMPLETED" in state(site, job))
-            cut += "Restarts=1" in state(site, job) and 0 < len(kept) < TRIALS
+    """iotrial is in the job, which is preempted, or requeued by somebody.  A job on each node at
+    the same time: they wait most of it."""
+    before, moments, struck, cut, left = site.seen(), random.Random(6), 0, 0, often(times)
+    names = list(site.cluster.boxes)
+    while left > 0:
+        own = {name: Site(site.cluster, site.folder / f"{left}" / name) for name in names[:left]}
+        with epilogs(site, f"/{left}/$SLURMD_NODENAME") as ended:
+            left -= len(own)
+            jobs = {name: batch(each, name) for name, each in own.items()}
+            kept = {}
+            for number, (name, job) in enumerate(jobs.items()):
+                out = own[name].folder / "out"
+                site.until(lambda job=job: "JobState=RUNNING" in state(site, job))
+                if number % 2:
+                    own[name].until(lambda out=out: bool(committed(out)))
+                time.sleep(moments.uniform(0.0, LATEST / (number + 1)))
+                struck += bool(site.owed())
+                if number % 2:
+                    requeue(site, job)
+                else:
+                    take(site, [name])
+                site.until(lambda job=job: bool(ended(job)))
+                seen = before[names.index(name)]
+                assert ended(job) == {name: seen}, own[name].said
+                kept[name] = committed(out)
+            for name, job in jobs.items():
+                own[name].until(lambda job=job: "JobState=COMPLETED" in state(site, job))
+                cut += "Restarts=1" in state(site, job) and 0 < len(kept[name]) < TRIALS
+                done = committed(own[name].folder / "out")
+                assert len(done) == TRIALS, own[name].said
+                assert done.items() >= kept[name].items()
             site.clean(before)
-            done = committed(site.folder / "out")
-            assert len(done) == TRIALS, site.said
-            assert done.items() >= kept.items()
-            (site.folder / "out").rename(site.folder / f"out-{number}")
     assert struck, "no job was requeued within a session"
     assert cut, "no job was requeued between two trials"
 

@@ -397,7 +397,7 @@ _WAITS = """
 trap : HUP INT TERM
 for _ in 1 2 3 4 5 6 7 8 9; do
     wait "$!"
-    [ $? -gt 128 ] || exit
+    [ $? -gt 128 ] || exit 0
 done
 """
 """A signal ends a wait(1); how often, nobody knows.  Some shells remember how a process ended, so
