@@ -24,10 +24,10 @@ ClusterName=iotrial
 SlurmctldHost={host}({address})
 SlurmctldPort={port}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
+AuthInfo=socket={folder}/munge.sock,cred_expire=15
 SlurmUser=root
 SlurmdUser=root
-ProctrackType=proctrack/pgid
+ProctrackType=proctrack/{tracking}
 TaskPlugin=task/none
 ReturnToService=2
 PluginDir={plugins}
@@ -44,13 +44,30 @@ TreeWidth=65533
 KillWait=5
 SlurmdTimeout=30
 InactiveLimit=0
+SchedulerParameters=bf_interval=3,sched_interval=3
 MailProg=/bin/true
 Epilog={folder}/epilog
+EpilogSlurmctld={folder}/epilog-slurmctld
 {nodes}
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 PartitionName=p Nodes=ALL Default=YES State=UP OverSubscribe=NO
+PartitionName=spare Nodes=ALL PreemptMode=CANCEL State=UP OverSubscribe=NO
+PartitionName=urgent Nodes=ALL PriorityTier=9 PreemptMode=OFF State=UP OverSubscribe=NO
 """
+"""A job of `urgent` has those of other partitions on its nodes requeued, or cancelled where that is
+`spare`; a job that was requeued waits for `cred_expire` seconds."""
 _WRAPPER = """#!/bin/sh
 LD_LIBRARY_PATH={libraries} SLURM_CONF={folder}/slurm.conf exec {program} "$@"
+"""
+_CGROUP_CONF = """
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+CgroupAutomount=no
+"""
+_FREEZER = """
+mkdir -p /sys/fs/cgroup/freezer
+mount -t cgroup -o freezer none /sys/fs/cgroup/freezer
 """
 _GROUPS = """
 cd /sys/fs/cgroup
@@ -62,14 +79,17 @@ else
     mount -t cgroup -o none,name=systemd none /sys/fs/cgroup/systemd
 fi
 """
+_SCRATCH = "mount -t tmpfs -o mode=1777 scratch /var/tmp"
 _PROGRAMS = ("salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 
 
 class Cluster:
-    """``bin`` is the folder to have first on PATH.  Skips the test where there is no Slurm."""
+    """``bin`` is the folder to have first on PATH.  ``tracking`` is how Slurm knows the processes
+    of a step.  Skips the test where there is no Slurm."""
 
-    def __init__(self, folder: Path, lab: Lab, count: int = 4) -> None:
+    def __init__(self, folder: Path, lab: Lab, count: int = 4, *, tracking: str = "pgid") -> None:
         self.folder, self.bin = folder, folder / "bin"
+        self._tracking = tracking
         self._root = with_all_they_need("slurmctld", "slurmd", "slurm-client", "munge")
         self.boxes = {f"n{number}": lab.box(f"n{number}") for number in range(1, count + 1)}
         libraries = self._root / "usr/lib/x86_64-linux-gnu"
@@ -121,11 +141,10 @@ class Cluster:
     def serve(self, name: str) -> None:
         """Start the slurmd of a node."""
         box = self.boxes[name]
-        stepd = f"{self._root}/usr/sbin/slurmstepd-wlm"
         self._daemon(
             "nsenter", "-t", str(box.pid), "-m", "-n", "--",
-            f"{self._root}/usr/sbin/slurmd-wlm", "-f", f"{self.folder}/slurm.conf",
-            "-N", name, "-d", stepd,
+            f"{self.folder}/slurmd", "-f", f"{self.folder}/slurm.conf", "-N", name,
+            "-d", f"{self.folder}/slurmstepd",
         )  # fmt: skip
 
     def free(self, within: float = 60.0) -> None:
@@ -154,19 +173,26 @@ class Cluster:
         (self.folder / "slurm.conf").write_text(
             _CONF.format(
                 host=socket.gethostname().partition(".")[0], address=address, port=self._base,
-                folder=self.folder, plugins=self._plugins, nodes=nodes,
+                folder=self.folder, plugins=self._plugins, nodes=nodes, tracking=self._tracking,
             )
         )  # fmt: skip
+        (self.folder / "cgroup.conf").write_text(_CGROUP_CONF)
 
     @property
     def epilog(self) -> Path:
         """A program that is executed on each node behind each job, where it is there."""
         return self.folder / "epilog.own"
 
+    @property
+    def epilog_slurmctld(self) -> Path:
+        """The same on this machine, where the controller is."""
+        return self.folder / "epilog-slurmctld.own"
+
     def _start(self) -> None:
-        script = f"#!/bin/sh\n[ ! -e {self.epilog} ] || exec sh {self.epilog}\n"
-        (self.folder / "epilog").write_text(script)
-        (self.folder / "epilog").chmod(0o755)
+        for own in (self.epilog, self.epilog_slurmctld):
+            program = own.with_suffix("")
+            program.write_text(f"#!/bin/sh\n[ ! -e {own} ] || exec sh {own}\n")
+            program.chmod(0o755)
         key = self.folder / "key"
         key.write_bytes(secrets.token_bytes(1024))
         key.chmod(0o400)
@@ -176,11 +202,15 @@ class Cluster:
             f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munge.pid",
             f"--log-file={self.folder}/munge.log", f"--seed-file={self.folder}/seed",
         )  # fmt: skip
-        self._daemon(f"{self._root}/usr/sbin/slurmctld-wlm", "-f", f"{self.folder}/slurm.conf")
+        for daemon in ("slurmctld", "slurmd", "slurmstepd"):
+            # They know by what they are called what they are; Debian has links of these names.
+            (self.folder / daemon).symlink_to(f"{self._root}/usr/sbin/{daemon}-wlm")
+        self._daemon(f"{self.folder}/slurmctld", "-f", f"{self.folder}/slurm.conf")
         for name in self.boxes:
             (self.folder / f"spool-{name}").mkdir()
             # A box has a /sys of its own, without the control groups that slurmd looks for.
-            self.boxes[name].run("sh", "-ec", _GROUPS)
+            freezer = _FREEZER if self._tracking == "cgroup" else ""
+            self.boxes[name].run("sh", "-ec", f"{_GROUPS}{freezer}{_SCRATCH}")
             self.serve(name)
         self._until(len(self.boxes), 60.0)
 
@@ -195,7 +225,8 @@ class Cluster:
     def _until(self, count: int, within: float) -> None:
         deadline = time.monotonic() + within
         while True:
-            found = self.do("sinfo", "--noheader", "--Node", "--format=%T", check=False).split()
+            listed = ("sinfo", "--noheader", "--Node", "--partition=p", "--format=%T")
+            found = self.do(*listed, check=False).split()
             if found.count("idle") == count:
                 return
             assert time.monotonic() < deadline, f"{found}\n{self.logs}"

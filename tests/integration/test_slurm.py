@@ -5,13 +5,14 @@ changed are settings of their own network, and nobody calls ``restore``.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,7 +39,7 @@ lease = "{lease}s"
 [targets.file]
 file = "{folder}/file"
 size = "4MiB"
-hosts = ["n1", "n2"]
+hosts = {hosts}
 [workloads.reads]
 tool = "fio"
 options = {{ rw = "randread", bs = "4k", runtime = "{runtime}" }}
@@ -62,11 +63,24 @@ class Site:
 
     cluster: Cluster
     folder: Path
+    lease: int = LEASE
     runs: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def study(self, slurm: str = "$SLURM_JOB_NODELIST", runtime: str = "0.2s") -> Path:
+    def study(
+        self,
+        slurm: str = "$SLURM_JOB_NODELIST",
+        runtime: str = "0.2s",
+        hosts: Sequence[str] = ("n1", "n2"),
+    ) -> Path:
         path = self.folder / "study.toml"
-        path.write_text(STUDY.format(slurm=slurm, lease=LEASE, folder=self.folder, runtime=runtime))
+        text = STUDY.format(
+            slurm=slurm,
+            lease=self.lease,
+            folder=self.folder,
+            runtime=runtime,
+            hosts=json.dumps(hosts),
+        )
+        path.write_text(text)
         return path
 
     def iotrial(self, *words: object, before: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:

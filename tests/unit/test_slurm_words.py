@@ -121,6 +121,15 @@ def test_a_step_is_the_node_and_nothing_of_ours_goes_there(monkeypatch: pytest.M
     assert slurm_via.words("12/n1")[1] == "--jobid=12"
 
 
+def test_an_ordinary_users_state_is_on_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One home is on all nodes."""
+    monkeypatch.setenv(slurm.JOB, "7")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "IOTRIAL_STATE=/var/tmp/iotrial-1000" in slurm_via.words("n1")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert not [word for word in slurm_via.words("n1") if word.startswith("IOTRIAL_STATE=")]
+
+
 def test_the_epilog_is_a_program_that_does_nothing_where_nothing_is_owed(tmp_path: Path) -> None:
     text = epilog().replace("/run/iotrial", f"{tmp_path}/run")
     text = text.replace("/var/lib/iotrial", f"{tmp_path}/lib")

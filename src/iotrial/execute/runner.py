@@ -91,6 +91,8 @@ def execute_on(  # noqa: PLR0913 (each has its name)
         interruption=interruption,
     ) as hosts:
         interruption.check()
+        if rootless := [e.name for e in hosts.sessions.values() if e.host.unprivileged]:
+            said(f"not root on {', '.join(rootless)}: no setting is changed there")
         hands = ManualLevels(hosts.first, tell, ask, interruption)
         hands.begin()
         store = prepare(hosts, folder, interruption)

@@ -393,6 +393,15 @@ def _supplies(folder: Path) -> dict[str, bytes]:
 # -- the host --------------------------------------------------------------------------------------
 
 _KILLED = -9
+_WAITS = """
+trap : HUP INT TERM
+for _ in 1 2 3 4 5 6 7 8 9; do
+    wait "$!"
+    [ $? -gt 128 ] || exit 0
+done
+"""
+"""A signal ends a wait(1); how often, nobody knows.  Some shells remember how a process ended, so
+that one which was killed would be waited for again and again."""
 _OURS, _REFUSED, _HELD = 0, 1, 2
 _DESCRIPTORS = range(4, 10)
 """Those that a POSIX shell can name and that the agent does not use: one for each lock."""
@@ -526,8 +535,10 @@ class AgentHost:
         """As the protocol says.  It is told by what mark to know the agent (``IOTRIAL_FENCE``), so
         that it can end that and all it forked before it puts back: nothing comes late then.
 
-        In a session of its own behind a shell that waits: what is killed with the session of that
-        shell, or with its process group, is that shell."""
+        In a session of its own, behind a shell that waits and a cat(1) that tells it what we say:
+        these are killed with the session of that shell, or its process group, and the guard acts
+        as soon as that cat is gone.  Where they are told to end first (a job of Slurm's), the shell
+        stays until the guard has restored: a job that is not over has its nodes to itself."""
         self._connection.check()
         outside = self._connection.outside
         script = (
@@ -535,7 +546,7 @@ class AgentHost:
             f"IOTRIAL_FENCE={self._connection.nonce}\n"
             f"IOTRIAL_OUTSIDE={'yes' if outside.descriptors else ''}\n"
             "export LC_ALL PATH IOTRIAL_FENCE IOTRIAL_OUTSIDE\nexec 3<&0\n"
-            f"setsid {shlex.join(argv)} <&3 3<&- &\nexec 3<&- <&-\nwait"
+            f"cat <&3 3<&- | setsid {shlex.join(argv)} 3<&- &\nexec 3<&- <&-\n{_WAITS}"
         )
         if outside.descriptors:
             session = RemoteCommand(outside.argv(["/bin/sh", "-c", script]))

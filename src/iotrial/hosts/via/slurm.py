@@ -3,16 +3,22 @@
 A step of the job for each session, beside others (``--overlap``), with all its CPUs and memory and
 bound to none: what is measured is the node.  What our environment says of iotrial is ours.
 
+srun passes our environment on, and users of a cluster have one home on all nodes.  Without root the
+books of iotrial would be in there: one lock for all of them, and each node's folders those of dead
+processes for the others.  So an ordinary user's are on the node.
+
 ``ProctrackType=proctrack/linuxproc`` ends every process that descends from a step's, wherever it
 went; then no guard outlives the job (slurm.conf(5)).
 """
 
 from __future__ import annotations
 
+import os
 import re
 from functools import cache
 
 from iotrial.errors import UsageError
+from iotrial.hosts.places import STATE
 from iotrial.hosts.slurm import configured, job_here
 from iotrial.hosts.ssh import through
 from iotrial.model.host import Connector
@@ -30,7 +36,7 @@ _STEP = [
     "--chdir=/",
     "--input=all",
 ]
-_OURS = ("IOTRIAL_STATE", "IOTRIAL_PLUGINS", "IOTRIAL_AGENT", "IOTRIAL_LOAD")
+_OURS = (STATE, "IOTRIAL_PLUGINS", "IOTRIAL_AGENT", "IOTRIAL_LOAD")
 
 
 def words(to: str) -> list[str]:
@@ -44,7 +50,9 @@ def words(to: str) -> list[str]:
             advice='Run it in an allocation (salloc, sbatch), or: iotrial run STUDY --slurm "…"',
         )
     cleared = [word for name in _OURS for word in ("-u", name)]
-    return ["srun", f"--jobid={job}", f"--nodelist={node}", *_STEP, "--", "env", *cleared]
+    user = os.geteuid()
+    own = [f"{STATE}=/var/tmp/iotrial-{user}"] if user else []
+    return ["srun", f"--jobid={job}", f"--nodelist={node}", *_STEP, "--", "env", *cleared, *own]
 
 
 def check(to: str) -> str:
