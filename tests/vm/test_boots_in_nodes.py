@@ -116,15 +116,17 @@ class Boots:
         path.write_text(text, "utf-8")
         return path
 
-    def begun(self, study: Path, out: Path) -> subprocess.Popen[str]:
+    def begun(self, study: Path, out: Path) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             self.lab.lab.command("run", str(study), "--out", str(out)),
             env=self.lab.lab.environment,
-            stdout=subprocess.PIPE,
+            stdout=Path(f"{out}.said").open("w"),
             stderr=subprocess.STDOUT,
-            text=True,
             start_new_session=True,
         )
+
+    def said(self, out: Path) -> str:
+        return Path(f"{out}.said").read_text("utf-8")
 
     def reboot(self, number: int) -> None:
         """As an administrator would; it is up again afterwards."""
@@ -254,21 +256,27 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> tuple[list[str
         out = tmp_path / f"{end}-{number}-{life}"
         study = boots.study(tmp_path / f"{end}-{number}.toml", (number,), blocks=2)
         with boots.begun(study, out) as run:
-            moment = chance.uniform(1, LONGEST)
+            # All but two from where it boots: on a busy machine a minute passes before that.
+            until = time.monotonic() + 300 * (life > 1)
+            while "booting with" not in boots.said(out) and time.monotonic() < until:
+                assert run.poll() is None, boots.said(out)
+                time.sleep(0.2)
+            moment = chance.uniform(0, LONGEST)
             try:
                 run.wait(moment)
             except subprocess.TimeoutExpired:
                 pass
             else:
-                bad.append(f"{moment:.1f} s: the run ended by itself: {run.communicate()[0]}")
+                bad.append(f"{moment:.1f} s: the run ended by itself: {boots.said(out)}")
                 continue
             with boots.power:  # `up` waits for both nodes
                 if end == "cut":
                     boots.lab.lab.vmlab("cut", f"{boots.lab.name}-{number}")
                 os.killpg(run.pid, signal.SIGKILL)
-                said = run.communicate()[0]
+                run.wait()
                 if end == "cut":
                     boots.up()
+        said = boots.said(out)
         done = out / "boots.jsonl"
         came = len(done.read_text("utf-8").splitlines()) if done.exists() else 0
         booting += said.count("booting with") > came
@@ -295,7 +303,7 @@ def both_lives(boots: Boots, tmp_path: Path, end: str) -> list[str]:
     with ThreadPoolExecutor(2) as pool:
         jobs = [pool.submit(lives, boots, tmp_path, number, end) for number in (1, 2)]
     found = [job.result() for job in jobs]
-    assert sum(booting for _, booting in found) > MOMENTS // 5, "few fell into a boot"
+    assert sum(booting for _, booting in found) > MOMENTS // 4, "few fell into a boot"
     return [line for bad, _ in found for line in bad]
 
 
@@ -305,10 +313,11 @@ def test_a_controller_that_is_interrupted_boots_the_node_back(boots: Boots, tmp_
         until = time.monotonic() + 300
         while not (out / "boots.jsonl").exists():
             assert time.monotonic() < until
-            assert run.poll() is None, run.communicate()[0]
+            assert run.poll() is None, boots.said(out)
             time.sleep(0.5)
         run.send_signal(signal.SIGINT)
-        said = run.communicate(timeout=600)[0]
+        run.wait(600)
+    said = boots.said(out)
     assert run.returncode == 130, said
     assert boots.left(1, 5) == "", said
 
@@ -322,7 +331,7 @@ def test_restore_from_elsewhere_boots_it_back_at_once(boots: Boots, tmp_path: Pa
             assert run.poll() is None
             time.sleep(0.5)
         run.kill()
-        run.communicate()
+        run.wait()
     told = boots.lab.lab.said("status", "--", boots.ways[0])
     assert "of a study" in told.stdout + told.stderr
     done = boots.lab.lab.said("restore", "--", boots.ways[0])
