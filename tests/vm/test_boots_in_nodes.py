@@ -262,7 +262,8 @@ def lives(boots: Boots, tmp_path: Path, number: int, end: str) -> tuple[list[str
             while "booting with" not in boots.said(out) and time.monotonic() < until:
                 assert run.poll() is None, boots.said(out)
                 time.sleep(0.2)
-            moment = chance.uniform(0, LONGEST)
+            # Half of them while it boots, surely.
+            moment = chance.uniform(0, LONGEST / 6 if life % 2 else LONGEST)
             try:
                 run.wait(moment)
             except subprocess.TimeoutExpired:
