@@ -21,7 +21,7 @@ dir=/var/lib/iotrial/boot
 here=/run/iotrial/boot-armed # in this very boot
 unit=iotrial-boot.service
 units=/etc/systemd/system
-cold=/no-kexec-reboot # Debian's kexec-tools would reboot by kexec, with the command line that runs now
+cold=/no-kexec-reboot # else Debian's kexec-load loads what runs as the host goes down
 
 umask 077
 LC_ALL=C
