@@ -301,7 +301,8 @@ def _owed(place: StudyHost, error: IotrialError) -> OwedError:
         f"{error.message}; the boot into its own kernel and command line is still to come:",
         owed=[f"{place.name}: a boot into its own kernel and command line"],
         advice="Where it runs a level's boot, a unit there boots it back by itself; where it does"
-        " not run, its next boot is its own. Check: iotrial status"
+        " not run, its next boot is its own (by GRUB or systemd-boot perhaps the second). Check:"
+        " iotrial status"
         f" {'-- ' if place.way.startswith('-') else ''}'{place.way}'",
     )
 
@@ -349,7 +350,7 @@ def awaited(
         if time.monotonic() - began > within:
             raise HostUnreachable(
                 f"{place.name} is not back {within:.0f} s after a boot was asked for: {why}",
-                advice="Look at its console. Its next boot is its own.",
+                advice="Look at its console. Its next boot is its own, or a unit there leaves it.",
             )
         if stop is not None:
             stop.check()

@@ -233,12 +233,12 @@ disarm() {
             grub_names
             ! "$grub_-editenv" "$grub/grubenv" list | grep -q '^next_entry=iotrial-' ||
                 "$grub_-editenv" "$grub/grubenv" unset next_entry
-            if [ -e "$dir/no-custom.cfg" ]; then
-                rm -f "$grub/custom.cfg" "$dir/no-custom.cfg"
-            elif [ -e "$grub/custom.cfg" ] && cp -p "$grub/custom.cfg" "$grub/custom.cfg.new"; then
+            # Only what is ours goes: somebody may have written there meanwhile.
+            if [ -e "$grub/custom.cfg" ] && cp -p "$grub/custom.cfg" "$grub/custom.cfg.new"; then
                 sed "/^$entry_begins\$/,/^$entry_ends\$/d" "$grub/custom.cfg" >"$grub/custom.cfg.new" &&
                     mv -f "$grub/custom.cfg.new" "$grub/custom.cfg"
             fi
+            [ ! -e "$dir/no-custom.cfg" ] || [ -s "$grub/custom.cfg" ] || rm -f "$grub/custom.cfg" "$dir/no-custom.cfg"
             rm -f "$grub/custom.cfg.new"
             sync -- "$grub"
             ;;
