@@ -7,6 +7,7 @@ import functools
 import os
 import shlex
 import shutil
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ import pytest
 
 from cluster import Cluster
 from containers import Podman, path_with
-from iotrial.errors import FileRefused, HostError, LockedError, ToolMissing
+from iotrial.errors import FileRefused, HostError, HostUnreachable, LockedError, ToolMissing
 from iotrial.hosts.bounds import ANSWER_MOST
 from iotrial.hosts.connection import WrappedConnection
 from iotrial.hosts.fake import FakeHost
@@ -672,3 +673,22 @@ def test_two_tunnels_are_two(real: Place) -> None:
 def test_a_socket_with_too_long_a_name_is_refused(far: Callable[[str], Host]) -> None:
     with pytest.raises(HostError, match="too long"), far("dash").tunnel(f"/{'x' * 107}"):
         pass
+
+
+def test_a_shell_that_goes_mute_is_lost_before_a_load_would_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its end is not heard: a step of a job whose node is gone, a container that is paused."""
+    words = ["env", f"IOTRIAL_STATE={tmp_path / 'state'}"]
+    with AgentHost(WrappedConnection(words, "mute")) as host:
+        uptime = Read(Probe("/proc/uptime", pick="whole"))
+        assert host.batch([uptime])[0].raw
+        above = host.run(["sh", "-c", "cat /proc/$PPID/stat"]).text  # of timeout(1)
+        pid = int(above.rpartition(") ")[2].split()[1])
+        monkeypatch.setattr("iotrial.hosts.agent.LOOKS_WITHIN", 0.5)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with pytest.raises(HostUnreachable, match="it no longer responds"):
+                host.batch([uptime])
+        finally:
+            os.kill(pid, signal.SIGCONT)

@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from deaths import HOWS, killed, lived
 from iotrial.errors import LockedError, OwedError, RefusedError
+from iotrial.execute.boot import bring_back
+from iotrial.execute.interruption import Interruption
 from iotrial.execute.keep.keeping import ASIDE, apply, confirm, undo
 from iotrial.execute.keep.kept import find, kept, refuse_pending, verify
 from iotrial.execute.keep.loader import fitted
+from iotrial.execute.keep.many_hosts import HostProfile
+from iotrial.execute.keep.trial_boot import booted_back, booted_for_trial, in_trial_boot
 from iotrial.execute.load.load import loads
 from iotrial.hosts.fake import FakeHost, HostCrashed
 from iotrial.hosts.fake.disk import FakeDisk
@@ -25,8 +30,12 @@ from iotrial.hosts.fake.parts.boots import ENTRY, LINE, MENU
 from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native import export
 from iotrial.keep.profile import Profile
+from iotrial.look.boots import boot_debt
 from iotrial.look.identity import identify
+from iotrial.model.host import Connect
+from iotrial.model.study import StudyHost
 
+PLACE = StudyHost("box", "root@box")
 DISK, OTHER = "fake0", "fake1"
 IDS = identify(FakeHost(), f"/dev/{DISK}").ids
 FORMER = b"vm.swappiness = 33\n"
@@ -162,6 +171,48 @@ def test_a_menu_goes_with_its_file_after_any_death_of_apply_and_of_undo(
             undo(host, "crash")
         assert seen(host) == before, (at, how)
         assert not [path for path in host.machine.files if path.endswith(".menu")], (at, how)
+
+
+def reaching(host: FakeHost) -> Connect:
+    return lambda _place: nullcontext(host)
+
+
+def tried_by_a_boot(host: FakeHost) -> None:
+    files = fitted(host, export(BOOTED)).files
+    shares = {PLACE: HostProfile(BOOTED, files)}
+    with booted_for_trial(reaching(host), shares, 60, said=str, stop=Interruption()):
+        apply(host, BOOTED, files, trial=60)
+    assert boot_debt(host)
+    with booted_back(reaching(host), [PLACE], "crash", said=str) as tried:
+        assert in_trial_boot(host, "crash")
+        tried.append(PLACE.name)
+        confirm(host, "crash")
+    assert not boot_debt(host)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+@pytest.mark.parametrize("booted", [by_grub, by_systemd_boot])
+def test_a_trial_by_a_boot_ends_in_the_host_s_own_boot_after_any_death(
+    booted: Callable[[], FakeHost], monkeypatch: pytest.MonkeyPatch, *, cut: bool
+) -> None:
+    """Kept whole and confirmed, or as before; a unit on the host does what ``bring_back`` does, and
+    a guard what ``finish`` does: nobody waits on the machine made up."""
+    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_: None)
+    before, after = seen(booted()), seen(lived(booted, tried_by_a_boot))
+    assert before != after
+    came_to = {"nothing": 0, "all": 0}
+    for at, how in itertools.product(range(1, lived(booted, tried_by_a_boot).operations + 1), HOWS):
+        host = killed(booted, tried_by_a_boot, at, how)
+        if cut:
+            host.power_cut()
+        finish(host)
+        bring_back(reaching(host), PLACE, within=1.0)
+        there = find(host, "crash")
+        assert not boot_debt(host), (at, how)
+        assert seen(host) == (after if there else before), (at, how)
+        came_to["all" if there else "nothing"] += 1
+    assert came_to["nothing"] > 20
+    assert came_to["all"] >= 1
 
 
 def test_without_its_stamp_some_deaths_would_leave_words_in_the_menu(

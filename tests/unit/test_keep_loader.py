@@ -4,24 +4,30 @@ its file.  ``tests/integration/test_keep_boot_parameters.py`` asks the real boot
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import pytest
 from test_keep_hostile import hostile
 
-from iotrial.errors import HostError, OwedError, RefusedError, UsageError
-from iotrial.execute.keep.keeping import apply, undo
-from iotrial.execute.keep.kept import after_boot, find, kept, verify
+from iotrial.errors import HostError, LockedError, OwedError, RefusedError, UsageError
+from iotrial.execute.boot import Boots, bring_back
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.keep.keeping import apply, confirm, undo
+from iotrial.execute.keep.kept import after_boot, find, kept, refuse_pending, verify
 from iotrial.execute.keep.loader import fitted
+from iotrial.execute.keep.many_hosts import HostProfile
+from iotrial.execute.keep.trial_boot import booted_back, booted_for_trial, in_trial_boot
 from iotrial.hosts.fake import FakeHost
+from iotrial.hosts.fake.machine import FakeMachine
 from iotrial.hosts.fake.parts.boots import ENTRY, LINE, MENU, BootLoader
 from iotrial.keep.entry import KeptSetting, problem
 from iotrial.keep.fleet import exports
 from iotrial.keep.native import NativeFile, export
 from iotrial.keep.native.boot import added
 from iotrial.keep.profile import Profile
-from iotrial.look.boots import boot_means
+from iotrial.look.boots import boot_debt, boot_means
 from iotrial.model.study import StudyHost
 
 POLLED = KeptSetting("boot.nvme.poll_queues", "2")
@@ -248,13 +254,168 @@ def test_entries_are_not_made_of_what_the_host_was_not_booted_with(line: str, wo
         keep(host)
 
 
-def test_what_needs_a_boot_is_not_tried_for_a_while() -> None:
+# -- a trial period --------------------------------------------------------------------------------
+
+PLACE = StudyHost("box", "root@box")
+
+
+@pytest.fixture
+def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits on the machine made up: the end of a trial is done by hand."""
+    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_: None)
+
+
+@contextmanager
+def trial_of(host: FakeHost, place: StudyHost = PLACE) -> Iterator[list[str]]:
+    """Booted for it; within, what was said."""
+    said: list[str] = []
+    shares = {place: HostProfile(PROFILE, fitted(host, export(PROFILE)).files)}
+    ways = (lambda _place: nullcontext(host), shares, 60.0)
+    with booted_for_trial(*ways, said=said.append, stop=Interruption()):
+        yield said
+
+
+def test_without_a_boot_no_boot_parameter_is_tried() -> None:
     host = FakeHost()
     before = seen(host)
-    with pytest.raises(
-        RefusedError, match="takes effect at the next boot: a trial period is not possible"
-    ):
+    with pytest.raises(RefusedError, match="the host has to be booted with it for a trial period"):
         keep(host, trial=60)
+    assert seen(host) == before
+
+
+@pytest.mark.usefixtures("_unwatched")
+def test_a_trial_is_a_boot_and_the_boot_loader_is_told_when_it_is_confirmed() -> None:
+    host = FakeHost()
+    before, menu = seen(host), host.read(MENU)
+    with trial_of(host) as said:
+        assert said == ["box: booting with boot.nvme.poll_queues=2 boot.threadirqs=set, by kexec"]
+        assert all(word in boot_means(host).command_line.split() for word in WORDS.split())
+        keep(host, trial=60)
+    there = find(host, "polled")
+    assert there is not None
+    assert there.tried_by_boot
+    assert in_trial_boot(host, "polled")
+    assert verify(host, "polled")[1] == ()
+    assert host.read(MENU) == menu
+    assert PART not in host.machine.files
+    assert host.read("/proc/sys/vm/swappiness") == b"7\n"
+
+    confirm(host, "polled")
+    assert WORDS in host.read(MENU).decode()
+    bring_back(lambda _place: nullcontext(host), PLACE, within=1.0)
+    host.meddle("/proc/sys/vm/swappiness", b"7")  # systemd-sysctl is no part of the machine made up
+    assert verify(host, "polled")[1] == ()
+    assert after_boot(host, there) == ()
+    undo(host, "polled")
+    host.reboot()
+    assert seen(host) == before
+
+
+@pytest.mark.usefixtures("_unwatched")
+def test_a_study_does_not_boot_a_host_out_of_a_trial(tmp_path: Path) -> None:
+    host = FakeHost()
+    with trial_of(host):
+        keep(host, trial=60)
+    boots = Boots(lambda _place: nullcontext(host), tmp_path)
+    with pytest.raises(LockedError, match="polled is in a trial period"):
+        boots.begin([PLACE], refuse_pending)
+    assert in_trial_boot(host, "polled")
+
+
+@pytest.mark.usefixtures("_unwatched")
+def test_an_undo_of_a_trial_ends_in_the_host_s_own_boot() -> None:
+    host = FakeHost()
+    before = seen(host)
+    with trial_of(host):
+        keep(host, trial=60)
+    with booted_back(lambda _: nullcontext(host), [PLACE], "polled", said=str) as tried:
+        tried.append("box")
+        assert undo(host, "polled").notes == [], "what the boot had is not in force much longer"
+    assert seen(host) == before
+
+
+@pytest.mark.usefixtures("_unwatched")
+def test_a_trial_that_was_booted_out_of_is_not_confirmed() -> None:
+    """Somebody booted the host, and its unit could not undo what was begun."""
+    host = FakeHost()
+    with trial_of(host):
+        keep(host, trial=60)
+    host.reboot()
+    host.meddle("/proc/sys/vm/swappiness", b"7")
+    with pytest.raises(RefusedError, match=r"only partly in force: boot\.nvme\.poll_queues"):
+        confirm(host, "polled")
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        (StudyHost("local"), "it is the machine that iotrial runs on"),
+        (StudyHost("box", via="podman:box"), "podman:box ends with a boot"),
+    ],
+)
+def test_what_cannot_be_booted_is_refused_before_anything_is_changed(
+    place: StudyHost, words: str
+) -> None:
+    host = FakeHost()
+    before, operations = seen(host), len(host.log)
+    with pytest.raises(RefusedError, match=words), trial_of(host, place):
+        pass
+    assert seen(host) == before
+    assert not [each for each in host.log[operations:] if "arm" in each]
+
+
+def test_a_profile_that_is_kept_already_takes_no_boot() -> None:
+    host = FakeHost()
+    keep(host)
+    with pytest.raises(RefusedError, match="is kept already"), trial_of(host):
+        pass
+    assert boot_debt(host) == ()
+
+
+def test_what_goes_wrong_in_the_trial_s_boot_boots_the_host_back() -> None:
+    host = FakeHost()
+    before = seen(host)
+
+    def tried() -> None:
+        with trial_of(host):
+            assert boot_debt(host)
+            raise RefusedError("the disk is full")
+
+    with pytest.raises(RefusedError, match="full"):
+        tried()
+    assert seen(host) == before
+
+
+def test_where_one_host_cannot_the_others_are_booted_back() -> None:
+    hosts = {"a": FakeHost(), "b": FakeHost()}
+    befores = [seen(host) for host in hosts.values()]
+    files = fitted(hosts["a"], export(PROFILE)).files
+    shares = {StudyHost(each, f"root@{each}"): HostProfile(PROFILE, files) for each in hosts}
+    apply(hosts["b"], PROFILE, files)
+    befores[1] = seen(hosts["b"])
+    trial = booted_for_trial(
+        lambda place: nullcontext(hosts[place.name]), shares, 60, said=str, stop=Interruption()
+    )
+    with pytest.raises(RefusedError, match="polled is kept already"), trial:
+        pass
+    assert [seen(host) for host in hosts.values()] == befores
+
+
+def test_a_boot_that_does_not_come_up_is_no_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel panics, and the firmware boots the host's own."""
+    host = FakeHost()
+    before, real = seen(host), BootLoader.remember
+
+    def panicked(self: BootLoader, former: BootLoader, machine: FakeMachine) -> None:
+        former.going = False
+        real(self, former, machine)
+
+    monkeypatch.setattr(BootLoader, "remember", panicked)
+    with (
+        pytest.raises(HostError, match=r"did not come up with .*, but with its own boot"),
+        trial_of(host),
+    ):
+        pass
     assert seen(host) == before
 
 

@@ -477,6 +477,73 @@ def test_what_is_kept_is_in_force_after_a_boot_and_gone_after_its_undo_and_anoth
     assert loaders.left(number, 30) == ""
 
 
+SWAP = "/proc/sys/vm/swappiness"
+TRIED = f"""\
+{KEPT}
+[[keep]]
+tunable = "sysctl.vm.swappiness"
+value = 7
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_trial_is_one_boot_and_its_end_another(
+    loaders: Boots, tmp_path: Path, number: int
+) -> None:
+    """It ends confirmed, undone, by itself, or with the power."""
+    profile, on = tmp_path / "polled.toml", f"--on={loaders.ways[number - 1]}"
+    profile.write_text(TRIED, "utf-8")
+    swap = loaders.lab.do(number, f"cat {SWAP}")
+    own = loaders.lab.do(number, "cat /boot/grub/grub.cfg /efi/loader/entries/* 2>/dev/null || :")
+
+    def keep(*words: str, comes: int = 0) -> str:
+        done = loaders.lab.lab.said("keep", *words, on, within=1800)
+        assert done.returncode == comes, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def in_force() -> bool:
+        said = loaders.lab.do(number, f"cat /proc/cmdline {SWAP}").split()
+        return "nvme.poll_queues=1" in said and said[-1] == "7"
+
+    def as_before() -> None:
+        assert loaders.left(number) == ""
+        assert loaders.lab.do(number, f"cat {SWAP}") == swap
+        now = loaders.lab.do(
+            number, "cat /boot/grub/grub.cfg /efi/loader/entries/* 2>/dev/null || :"
+        )
+        assert now == own
+        assert "is not kept" in keep("polled", "verify", comes=3)
+
+    said = keep(str(profile), "try", "--for", "30m")
+    assert "booting with boot.nvme.poll_queues=1" in said
+    assert "boots into its own boot in 30m" in said
+    assert in_force()
+    assert "is not confirmed" in keep("polled", "verify", comes=1)
+    assert "poll_queues" not in loaders.lab.do(
+        number, "cat /boot/grub/grub.cfg /efi/loader/entries/[!i]* 2>/dev/null || :"
+    )
+    assert "kept; undo" in keep("polled", "confirm")
+    assert in_force()
+    assert "iotrial.boot=" not in loaders.boot(number)
+    assert "after the next boot" not in keep("polled", "verify")
+    keep("polled", "undo")
+    loaders.reboot(number)
+    as_before()
+
+    keep(str(profile), "try", "--for", "30m")
+    keep("polled", "undo")
+    assert loaders.boot(number) == loaders.own[number - 1]
+    as_before()
+
+    keep(str(profile), "try", "--for", "20s")
+    as_before()
+
+    keep(str(profile), "try", "--for", "30m")
+    loaders.lab.lab.vmlab("cut", f"{loaders.lab.name}-{number}")
+    loaders.up()
+    as_before()
+
+
 def test_what_stands_in_custom_cfg_stays_as_it_is(loaders: Boots) -> None:
     mine = "# mine\nmenuentry 'x' { true }\n"
     loaders.lab.do(1, f"printf %s {shlex.quote(mine)} >/boot/grub/custom.cfg")

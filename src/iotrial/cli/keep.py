@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from iotrial.keep.entry import KeptSetting, SettingConflict
     from iotrial.keep.native import NativeExport, NativeFile
     from iotrial.keep.profile import Profile
-    from iotrial.model.host import Host
+    from iotrial.model.host import Connect, Host
     from iotrial.model.study import StudyHost
     from iotrial.model.tunable import Setting
 
@@ -101,36 +101,45 @@ def put(output: Output, host: Host, given: Given, seconds: float, stop: Interrup
     state = {"kept": not seconds, "trying": seconds, "host": host.name}
     told = {"known": list(notes), "conflicts": list(map(asdict, others))}
     output.document({**document(profile, exported), **state, **told})
-    for line in _came_to(profile.entries, exported.files):
+    for line in _came_to(profile.entries, exported.files, trying=bool(seconds)):
         output.answer(Text(line))
     for note in notes:
         output.note(note)
-    say_notes(output, exported.files)
+    say_notes(output, [each for each in exported.files if not (seconds and each.loader)])
     say_conflicts(output, others)
     if seconds:
+        then = f"iotrial keep {profile.name} confirm"
         output.answer(
-            f"{host.name} restores its former settings in {format_wait(seconds)}. To keep the"
-            f" new ones: iotrial keep {profile.name} confirm"
+            f"{host.name} {_goes_back(exported.files)} in {format_wait(seconds)}. To keep the new"
+            f" ones: {'the same command with `confirm`' if host.remote else then}"
         )
     else:
         output.answer(f"kept; undo: iotrial keep {profile.name} undo")
 
 
-def _came_to(entries: Sequence[KeptSetting], files: Sequence[NativeFile]) -> Iterator[str]:
+def _goes_back(files: Sequence[NativeFile]) -> str:
+    boots = any(each.loader for each in files)
+    return f"restores its former settings{' and boots into its own boot' if boots else ''}"
+
+
+def _came_to(
+    entries: Sequence[KeptSetting], files: Sequence[NativeFile], *, trying: bool
+) -> Iterator[str]:
     """In words, what was done with each setting and each file."""
     from iotrial.tunables.boot import is_boot, word
 
     booted = {entry for each in files if each.loader for entry in each.entries}
     for entry in entries:
-        if entry in booted:
+        if entry in booted and not trying:
             yield f"in force after the next boot: {entry}"
-        elif is_boot(entry.tunable):
+        elif is_boot(entry.tunable) and entry not in booted:
             added = word(entry.tunable, entry.value)
             yield f"not in any of these files: add {added} to the kernel's command line yourself"
         else:
             yield f"in force: {entry}"
     for file in files:
-        yield f"written: {file.path}"
+        later = trying and file.loader
+        yield f"{'written when it is confirmed' if later else 'written'}: {file.path}"
 
 
 def settle(output: Output, host: Host, action: str, name: str) -> int:
@@ -282,19 +291,21 @@ def put_on_hosts(
     for outcome in came.outcomes:
         output.answer(Text(_line(outcome)))
         share = shares[outcome.host]
-        for line in _came_to(share.profile.entries, share.files) if came.error is None else ():
+        came_to = _came_to(share.profile.entries, share.files, trying=bool(seconds))
+        for line in came_to if came.error is None else ():
             output.answer(Text(f"  {line}"))
         for note in outcome.notes:
             output.note(note)
     if came.error is not None:
         raise came.error
-    say_notes(output, [file for share in shares.values() for file in share.files])
+    every = [file for share in shares.values() for file in share.files]
+    say_notes(output, [each for each in every if not (seconds and each.loader)])
     for host, found in others.items():
         say_conflicts(output, found, f"{host}: ")
     if seconds:
         output.answer(
-            f"Each host restores its former settings in {format_wait(seconds)}. To keep the new"
-            " ones: the same command with `confirm`"
+            f"Each host {_goes_back(every)} in {format_wait(seconds)}. To keep the new ones: the"
+            " same command with `confirm`"
         )
     else:
         output.answer("kept on every host; undo: the same command with `undo`")
@@ -545,7 +556,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     }
     if action == "show":
         _show(output, profile, given)
-        booted = any(file.loader for _, each in given.values() for file in each.files)
+        boots = any(file.loader for _, each in given.values() for file in each.files)
+        booted = boots and not all(place.ssh for place in given)  # this machine is not booted
         then = ["apply"] if booted else ["try", "--for", "5m"]
         words = shlex.join([what, *_said(findings, name, hosts), *then])
         start = "iotrial" if any(place.way for place in given) else "sudo IOTRIAL"
@@ -658,48 +670,80 @@ def _put(
             advice="Remove --pretend, or use apply --pretend.",
         )
     from iotrial.execute.keep.loader import fitted
+    from iotrial.execute.keep.many_hosts import HostProfile, reached
+    from iotrial.execute.keep.trial_boot import booted_for_trial
+    from iotrial.tunables.boot import is_boot
 
-    with Interruption() as stop, _opened(tuple(given), pretend=pretend) as pool:
-        pool.check()
-        fits = {
-            place: (share, fitted(pool.opened[place.name], exported))
-            for place, (share, exported) in given.items()
-        }
-        if len(fits) > 1:
-            put_on_hosts(output, pool.opened, fits, seconds, stop)
-            return
-        (here,), (mine,) = pool.opened.values(), fits.values()
-        put(output, here, mine, seconds, stop)
+    places = tuple(given)
+    with Interruption() as stop, _machines(places, pretend=pretend) as reach:
+        with reached(places, reach, lock=True) as pool:
+            pool.check()
+            fits = {
+                place: (share, fitted(pool.opened[place.name], exported))
+                for place, (share, exported) in given.items()
+            }
+            entries = [entry for share, _ in fits.values() for entry in share.entries]
+            if not seconds or not any(is_boot(each.tunable) for each in entries):
+                _put_on(output, pool, fits, seconds, stop)
+                return
+        shares = {p: HostProfile(share, exported.files) for p, (share, exported) in fits.items()}
+        with (
+            booted_for_trial(reach, shares, seconds, said=output.note, stop=stop),
+            reached(places, reach, lock=True) as pool,
+        ):
+            pool.check()
+            _put_on(output, pool, fits, seconds, stop)
+
+
+def _put_on(
+    output: Output,
+    pool: Pool[Host],
+    fits: Mapping[StudyHost, Given],
+    seconds: float,
+    stop: Interruption,
+) -> None:
+    if len(fits) > 1:
+        put_on_hosts(output, pool.opened, fits, seconds, stop)
+        return
+    (here,), (mine,) = pool.opened.values(), fits.values()
+    put(output, here, mine, seconds, stop)
 
 
 def _settled(
     output: Output, action: str, name: str, places: tuple[StudyHost, ...], *, pretend: bool
 ) -> int:
-    looks = action == "verify"
-    # What is begun here is done to its end, whoever asks to stop; looking alone can be ended.
+    from iotrial.execute.keep.many_hosts import reached
+    from iotrial.execute.keep.trial_boot import booted_back, in_trial_boot
+
+    if action == "verify":
+        with (
+            _machines(places, pretend=pretend) as reach,
+            reached(places, reach, lock=False) as pool,
+        ):
+            return _settled_on(output, pool, action, name)
+    # What is begun here is done to its end, whoever asks to stop.
     with (
-        nullcontext() if looks else Interruption(),
-        _opened(places, lock=not looks, pretend=pretend) as pool,
+        Interruption(),
+        _machines(places, pretend=pretend) as reach,
+        booted_back(reach, places, name, said=output.note) as tried,
+        reached(places, reach, lock=True) as pool,
     ):
-        if len(places) > 1:
-            return settle_on_hosts(output, pool, action, name)
-        pool.check()
-        (here,) = pool.opened.values()
-        return settle(output, here, action, name)
+        tried += [each for each, host in pool.opened.items() if in_trial_boot(host, name)]
+        return _settled_on(output, pool, action, name)
+
+
+def _settled_on(output: Output, pool: Pool[Host], action: str, name: str) -> int:
+    if len(pool.names) > 1:
+        return settle_on_hosts(output, pool, action, name)
+    pool.check()
+    (here,) = pool.opened.values()
+    return settle(output, here, action, name)
 
 
 @contextmanager
-def _opened(
-    places: tuple[StudyHost, ...], *, pretend: bool, lock: bool = True
-) -> Iterator[Pool[Host]]:
-    from iotrial.execute.keep.many_hosts import reached
-
-    several = len(places) > 1
-    with (
-        machines(pretend=pretend, purpose="keep", several=several) as reach,
-        reached(places, reach, lock=lock) as pool,
-    ):
-        yield pool
+def _machines(places: tuple[StudyHost, ...], *, pretend: bool) -> Iterator[Connect]:
+    with machines(pretend=pretend, purpose="keep", several=len(places) > 1) as reach:
+        yield reach
 
 
 def _show(output: Output, profile: Profile, given: Mapping[StudyHost, Given]) -> None:

@@ -68,6 +68,18 @@ def _gone(host: Host) -> str:
     return ""
 
 
+def boot_with(
+    host: Host, means: BootMeans, own: tuple[str, str], changes: Changes, patience: float
+) -> tuple[str, str]:
+    """Have the host go down for one boot with these changes of its ``own`` release and command
+    line; the mark of that boot, and why the host does not go down ('': it does).  A unit there
+    boots it back once nobody has held its lock for ``patience`` seconds."""
+    token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
+    release, words = kernel(changes, own[0]), command_line(own[1], changes, token)
+    boot = (token, means.method, release, words, str(round(patience)), lock_path(host), script())
+    return f"{MARK}={token}", _did(host, "arm", *boot) or _gone(host)
+
+
 class BootFailed(TrialError):
     """A level that does not come up: its trials fail, and the study goes on."""
 
@@ -84,33 +96,42 @@ def check_boots(host: Host, place: StudyHost, study: Study) -> None:
             f"{names} takes boots, and {by_hand} is set manually: a boot may undo that",
             advice="Make two studies of them.",
         )
+    levels = [level for factor in factors for level in factor.levels]
+    need_bootable(host, place, names, [pair for level in levels for pair in level.settings])
+
+
+def need_bootable(
+    host: Host, place: StudyHost, what: str, asked: Iterable[tuple[str, str]]
+) -> BootMeans:
+    """What the host boots with.  Raises RefusedError where it cannot be booted with what is
+    ``asked`` for, (tunable, value) pairs; ``what`` is what they are called."""
     if not place.ssh or same_kernel(host):
         here = not place.way or same_kernel(host)
         why = "it is the machine that iotrial runs on" if here else f"{place.way} ends with a boot"
         raise RefusedError(
-            f"{host.name}: {names} takes boots, and {why}",
-            advice="Run the study from another machine: [hosts.NAME] ssh = … names this one.",
+            f"{host.name}: {what} takes boots, and {why}",
+            advice="Do it from another machine: [hosts.NAME] ssh = … of a study, or --on of `keep`,"
+            " names this one.",
         )
     means = boot_means(host)
     if not means.method:
         why = "; ".join(f"{METHODS[name]}: {why}" for name, why in means.methods.items())
         raise RefusedError(
-            f"{host.name}: {names} takes boots, and no method can be used here: {why}",
+            f"{host.name}: {what} takes boots, and no method can be used here: {why}",
             advice="Least is asked of a host by kexec; on Debian and Ubuntu: apt-get install"
             " kexec-tools. docs/boots.md says what each needs.",
         )
-    levels = [level for factor in factors for level in factor.levels]
-    asked = dict.fromkeys(pair for level in levels for pair in level.settings)
-    for name, value in asked:
+    pairs = dict.fromkeys(asked)
+    for name, value in pairs:
         if name == KERNEL and value not in means.kernels:
             raise RefusedError(
                 f"{host.name}: kernel {value} is not installed",
                 advice=f"Installed are: {', '.join(means.kernels) or 'none in /boot'}",
             )
-    own = means.release
-    releases = dict.fromkeys([own, *(value for name, value in asked if name == KERNEL)])
-    for name in dict.fromkeys(name for name, _ in asked if name.count(".") > 1):
+    releases = dict.fromkeys([means.release, *(v for name, v in pairs if name == KERNEL)])
+    for name in dict.fromkeys(name for name, _ in pairs if name.count(".") > 1):
         _need_parameter(host, name, list(releases))
+    return means
 
 
 def _need_parameter(host: Host, name: str, releases: Sequence[str]) -> None:
@@ -187,17 +208,19 @@ class Boots:
         """Whether the host is, or may be, in another boot than its own."""
         return name in self.hosts
 
-    def begin(self, places: Sequence[StudyHost]) -> None:
-        """Bring hosts back that an earlier run left in a level's boot.  Raises as :meth:`back`."""
-        jobs = {place.name: partial(self._settled, place) for place in places if place.ssh}
+    def begin(self, places: Sequence[StudyHost], check: Callable[[Host], None]) -> None:
+        """Bring hosts back that an earlier run left in a level's boot, and that ``check`` does not
+        refuse.  Raises as it and :meth:`back`."""
+        jobs = {place.name: partial(self._settled, place, check) for place in places if place.ssh}
         _, errors = at_once(jobs, in_turn=self.in_turn)
         for error in errors.values():
             if not isinstance(error, HostUnreachable):  # the run says so itself
                 raise error
 
-    def _settled(self, place: StudyHost) -> None:
+    def _settled(self, place: StudyHost, check: Callable[[Host], None]) -> None:
         with self.reach(place) as host:
-            level = boot_means(host).level
+            if level := boot_means(host).level:
+                check(host)
         if level:
             self.said(f"{place.name} still runs a boot of an earlier run; booting it back")
             bring_back(self.reach, place, within=self._within(place.name), stop=self.interruption)
@@ -218,7 +241,6 @@ class Boots:
     def _one(self, place: StudyHost, block: int, changes: Changes) -> None:
         started, began = time.time(), time.monotonic()
         plot = (block, changes)
-        token = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{secrets.token_hex(3)}"
         asked = " ".join(f"{name}={value}" for name, value in changes) or "its own"
         with self.reach(place) as host, locked(host):
             former, means = _boot_id(host), boot_means(host)
@@ -226,15 +248,10 @@ class Boots:
                 place.name, _BootedHost(place, (means.release, means.command_line))
             )
             known.plot = known.failed = None
-            release, words = (
-                kernel(changes, known.own[0]),
-                command_line(known.own[1], changes, token),
-            )
             method = means.method
             self.said(f"{place.name}: booting with {asked}, by {METHODS.get(method, 'no method')}")
-            patience = str(round(2 * place.lease + 30))
-            arming = ("arm", token, method, release, words, patience, lock_path(host), script())
-            if why := _did(host, *arming) or _gone(host):
+            mark, why = boot_with(host, means, known.own, changes, 2 * place.lease + 30)
+            if why:
                 known.failed = plot
                 known.why = f"{place.name} cannot boot with {asked}: {why}"
                 return
@@ -245,7 +262,7 @@ class Boots:
                 raise
             host_id, up = self._up(place, former)
         took = time.monotonic() - began
-        came = f"{MARK}={token}" in up.command_line.split()
+        came = mark in up.command_line.split()
         if came:
             known.plot = plot
             self.took.setdefault(place.name, []).append(took)

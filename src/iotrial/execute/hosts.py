@@ -369,7 +369,7 @@ def open_hosts(  # noqa: PLR0913 (each has its name)
     hosts = Hosts(study, reach, results, payment, said, boots, in_turn=in_turn)
     try:
         if boot_factors(study):
-            boots.begin(study.places)
+            boots.begin(study.places, refuse_pending)
         errors = hosts.pool.open()
         lost = [error for error in errors.values() if isinstance(error, HostUnreachable)]
         goes_on = len(lost) == len(errors) and hosts.sessions and _goes_on(study, results)

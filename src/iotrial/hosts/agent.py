@@ -30,6 +30,10 @@ PATIENCE = 600.0
 """Seconds that an answer may take where nothing says otherwise: a sync behind a full page cache
 takes minutes.  A link that is cut is noticed by ssh(1) long before."""
 
+LOOKS_WITHIN = 120.0
+"""Seconds that reading the kernel's files may take: no I/O is waited for.  Only so is a shell
+noticed that has gone mute and is not ssh's: a job's step whose node is gone, a paused container."""
+
 ACT_WITHIN = 60
 """Seconds that a command of a step may take."""
 
@@ -215,7 +219,8 @@ def batch(host: str, steps: Sequence[Step], sign: bytes) -> AgentRequest[tuple[S
         for step in steps
     )
     text = "\n".join(_looks(part) if _is_plain(part[0]) else _steps(part) for part in parts)
-    return AgentRequest(text, parse, PATIENCE + ACT_WITHIN * commands)
+    looks = all(map(_is_plain, steps))
+    return AgentRequest(text, parse, LOOKS_WITHIN if looks else PATIENCE + ACT_WITHIN * commands)
 
 
 def _is_plain(step: Step) -> bool:

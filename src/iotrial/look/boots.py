@@ -20,6 +20,8 @@ NAME = "iotrial-boot"
 METHODS = {"kexec": "kexec", "grub": "GRUB", "bootctl": "systemd-boot"}
 """What each is called, in the order in which they are taken."""
 STATE = "/var/lib/iotrial/boot/token"
+BOOT_SCRIPT = "/var/lib/iotrial/boot/boot.sh"
+"""The script itself, on a host that is armed or runs a boot of ours."""
 SHORT = 120.0
 """Seconds that a verb of the script may take."""
 

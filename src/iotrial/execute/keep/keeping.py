@@ -40,7 +40,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import PurePosixPath
@@ -48,6 +48,7 @@ from pathlib import PurePosixPath
 from iotrial.errors import FileRefused, HostError, HostUnreachable, OwedError, RefusedError
 from iotrial.execute.keep.kept import (
     KEPT,
+    KeptProfile,
     ProfileNotFound,
     differing,
     find,
@@ -55,6 +56,7 @@ from iotrial.execute.keep.kept import (
     folder,
     kept,
     live_settings,
+    not_in_force,
     refuse_unprivileged,
     strangers,
     until_boot,
@@ -62,6 +64,7 @@ from iotrial.execute.keep.kept import (
 from iotrial.execute.keep.loader import (
     MENU,
     check_fitting,
+    fitted,
     former_menu,
     give_back,
     make_menus,
@@ -83,12 +86,12 @@ from iotrial.execute.settings.tuning import apply as apply_settings
 from iotrial.execute.settings.tuning import snapshots
 from iotrial.hosts.places import lock_path
 from iotrial.hosts.steps import reads
-from iotrial.keep.native import NativeFile, formats
+from iotrial.keep.native import NativeFile, export, formats
 from iotrial.keep.profile import Profile, to_toml
+from iotrial.look.boots import BOOT_SCRIPT, boot_debt
 from iotrial.model.host import Host
 from iotrial.model.step import ABSENT, Change, Ensure, Probe, Read
 from iotrial.model.tunable import FormerValue, Setting
-from iotrial.tunables.boot import is_boot
 from iotrial.tunables.file import UNMARKED
 
 ASIDE, SAVED = ".iotrial-former", ".iotrial-saved"
@@ -328,16 +331,16 @@ def begun(
 ) -> Iterator[tuple[str, ...]]:
     """As :func:`apply`, but within the context all of it is in force and can still be undone:
     without ``trial`` whoever opens it calls :func:`commit` in it.  An error in it undoes it."""
-    refuse_unprivileged(host)
-    names = moved(host, profile)
-    profile = followed(profile, names)
-    _check(host, profile, files, trial)
+    profile, names = checked(host, profile, files)
+    _check_trial(host, files, trial)
     place, name = folder(host), profile.name
     path = f"{place}/{name}{SUFFIX}"
     live = live_settings(profile)
     stamp = f"{place}/{name}{MENU}"  # of the menu of a boot loader
     debts = (*_former_files(host, files, stamp), *_former_values(host, live))
     notes = (*renamings(names), *at_next_boot(host, place))
+    if trial:  # the boot loader is told by `confirm`
+        files = [each for each in files if not each.loader]
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
     # comes late would make kept what was undone.  Over a link the guard knows the agent by its
     # fence (hosts/ssh.py); by the mark, hosts with common process numbers would end each other's.
@@ -346,8 +349,7 @@ def begun(
         with guarded(host, path, lock_path(host), lease_of(host, LEASE)):
             try:
                 host.save(f"{place}/{name}.toml", to_toml(profile).encode())
-                texts = {each.path: each.text for each in files if not each.people}
-                host.save(f"{place}/{name}.files", (json.dumps(texts) + "\n").encode())
+                _save_texts(host, name, {each.path: each.text for each in files if not each.people})
                 host.remove(f"{place}/{name}{REPORT}")  # of an earlier one that was undone
                 stop()
                 header = {"boot_id": boot_id(host), "token": name, "study": name, "at": time.time()}
@@ -360,7 +362,7 @@ def begun(
             try:
                 journal.owe_all(debts)
                 if trial:
-                    _watch_on(host, path, trial)  # first: the change itself may cut the link
+                    _watch_on(host, name, trial)  # first: the change itself may cut the link
                 _change(host, files, stamp, live, stop)
                 yield notes
             except OutcomeUnknown:
@@ -402,20 +404,30 @@ def _change(
     stop()
 
 
-def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: float) -> None:
+def _check_trial(host: Host, files: Sequence[NativeFile], trial: float) -> None:
     if not 0 <= trial <= _LONGEST:
         raise RefusedError(
             f"a trial period of {trial:g} s is longer than one day",
             advice="Use a shorter trial period.",
         )
-    booted = [str(each) for each in profile.entries if is_boot(each.tunable)]
-    if trial and booted:
+    booted = [entry for each in files if each.loader for entry in each.entries]
+    if trial and (other := not_in_force(host, booted)):
+        told = ", ".join(str(each) for each, _ in other)
         raise RefusedError(
-            f"{host.name}: {', '.join(booted)} takes effect at the next boot: a trial period is not"
-            " possible",
-            advice="Use `apply`, and `undo` to take it back. A study boots a host once with each"
-            " level, and brings it back.",
+            f"{host.name}: {told} takes effect at the next boot: the host has to be booted with it"
+            " for a trial period",
+            advice="Use `apply`, and `undo` to take it back.",
         )
+
+
+def checked(
+    host: Host, profile: Profile, files: Sequence[NativeFile]
+) -> tuple[Profile, Mapping[str, str]]:
+    """The profile with each disk by the name that it has now, and the names that have moved.
+    Raises RefusedError where it cannot be kept on the host."""
+    refuse_unprivileged(host)
+    names = moved(host, profile)
+    profile = followed(profile, names)
     there = find(host, profile.name)
     if there is not None:
         how = "was applied but not confirmed" if there.pending else "is kept already"
@@ -437,6 +449,7 @@ def _check(host: Host, profile: Profile, files: Sequence[NativeFile], trial: flo
                 f"{host.name}: {each.path} belongs to {others[each.path]}",
                 advice=f"First: iotrial keep {others[each.path]} undo",
             )
+    return profile, names
 
 
 def _former_values(host: Host, live: Sequence[Setting]) -> tuple[SettingsUndo, ...]:
@@ -557,6 +570,10 @@ def _undo_begun(host: Host, path: str) -> None:
         )
 
 
+def _save_texts(host: Host, name: str, texts: Mapping[str, str]) -> None:
+    host.save(f"{folder(host)}/{name}.files", (json.dumps(texts) + "\n").encode())
+
+
 def _forget(host: Host, name: str) -> None:
     """Nothing is said of what is not kept.  What cannot be removed harms nobody, and does not hide
     why it was refused."""
@@ -570,37 +587,45 @@ def _as_now(host: Host, session: JournalFile) -> JournalFile:
     return replace(session, boot_id=boot_id(host))
 
 
-def _watch_on(host: Host, path: str, seconds: float) -> None:
-    """Leave a guard behind, that pays when the time is over: its only sign of life is that
-    somebody still waits.  It carries no mark: it lives on when we have ended.  Whoever waits looks
-    each second whether the journal is still this one: what was confirmed or undone, and may be
-    tried again by the same name, is no business of this guard's any more."""
+def _watch_on(host: Host, name: str, seconds: float) -> None:
+    """Leave a guard behind, that pays when the time is over, and boots the host back where it was
+    booted for the trial: its only sign of life is that somebody still waits.  It carries no mark:
+    it lives on when we have ended.  Whoever waits looks each second whether the journal is still
+    this one: what was confirmed or undone, and may be tried again by the same name, is no business
+    of this guard's any more."""
+    path = f"{folder(host)}/{name}{SUFFIX}"
     argv = guard_argv(path, lock_path(host), 0.0)
     waits = 'now=; read -r now <"$3"; [ "$now" = "$5" ] && [ "$left" -gt 0 ]'
     waiting = (
         f"{{ left=$1; while {waits}; do sleep 1; left=$((left - 1)); done; "
-        '[ "$now" = "$5" ] || echo done; } | sh -c "$2" iotrial-guard "$3" "$4" 0'
+        '[ "$now" = "$5" ] || echo done; } | sh -c "$2" iotrial-guard "$3" "$4" 0; '
+        # Only a guard that has paid leaves a report.
+        '[ ! -e "$6" ] || [ -e "$3" ] || [ ! -e "$7" ] || sh "$7" back'
     )
     # The journal is read before we go on: what waits may begin late, and find another or none.
     quiet = (
         f'read -r first <"$3" || exit; '
-        f'setsid sh -c \'{waiting}\' iotrial-try "$@" "$first" </dev/null >/dev/null 2>&1 &'
+        f'setsid sh -c \'{waiting}\' iotrial-try "$1" "$2" "$3" "$4" "$first" "$5" "$6"'
+        " </dev/null >/dev/null 2>&1 &"
     )
-    words = (f"{seconds:.0f}", argv[2], path, argv[5])
+    report = f"{folder(host)}/{name}{REPORT}"
+    words = (f"{seconds:.0f}", argv[2], path, argv[5], report, BOOT_SCRIPT)
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
     if done.exit != 0:
         raise HostError(f"{host.name}: cannot start the guard: {done.complaint}")
 
 
 def confirm(host: Host, name: str) -> None:
-    """What is being tried is kept.  Raises as :func:`confirmable` and :func:`commit`."""
-    confirmable(host, name)
+    """What is being tried is kept.  Raises as :func:`prepare` and :func:`commit`."""
+    prepare(host, name)
     commit(host, name)
 
 
-def confirmable(host: Host, name: str) -> None:
-    """Raise RefusedError where nothing is tried by that name, and where not all of it is in force,
-    as after a death in the middle."""
+def prepare(host: Host, name: str) -> None:
+    """Have everything ready that :func:`commit` makes stay: the boot loader is told of parameters
+    that were tried in a boot.  Raises RefusedError where nothing is tried by that name, and where
+    not all of it is in force, as after a death in the middle; HostError where the loader's menu
+    cannot be made: the trial goes on, and its end restores it."""
     refuse_unprivileged(host)
     there = find_now(host, name)
     if there is None or not there.pending:
@@ -614,6 +639,19 @@ def confirmable(host: Host, name: str) -> None:
                 f"Only complete changes can be confirmed: iotrial keep {name} undo, then try again."
             ),
         )
+    if there.tried_by_boot and boot_debt(host):
+        _tell_loader(host, there)
+
+
+def _tell_loader(host: Host, there: KeptProfile) -> None:
+    """What all of it was before is in the journal since the trial began."""
+    name = there.profile.name
+    files = [each for each in fitted(host, export(there.profile), tried=True).files if each.loader]
+    check_fitting(host, files)
+    stamp_menus(host, f"{folder(host)}/{name}{MENU}", files)
+    _save_texts(host, name, {**dict(there.files), **{each.path: each.text for each in files}})
+    _save(host, files)
+    make_menus(host, files)
 
 
 def undo(host: Host, name: str) -> RestoreReport:
@@ -639,7 +677,7 @@ def undo(host: Host, name: str) -> RestoreReport:
             owed=payment.owed,
             advice=f"Fix the problems listed above, then: iotrial keep {name} undo",
         )
-    payment.notes += [*edits, *until_boot(host, there.profile)]
+    payment.notes += [*edits, *([] if there.tried_by_boot else until_boot(host, there.profile))]
     for suffix in (".toml", ".files", ".seen", REPORT):
         host.remove(f"{folder(host)}/{name}{suffix}")
     return payment

@@ -17,6 +17,7 @@ from iotrial.execute.settings.moved import followed, lasting, moved, same
 from iotrial.execute.settings.restore import BOOT_ID, boot_id, in_words
 from iotrial.hosts.places import journal_folder
 from iotrial.hosts.steps import reads
+from iotrial.keep.entry import KeptSetting
 from iotrial.keep.native.boot import LOADERS, words
 from iotrial.keep.profile import Profile, parse
 from iotrial.look.identity import BLOCK, identify
@@ -49,6 +50,13 @@ class KeptProfile:
     session: JournalFile
     pending: bool
     moved: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def tried_by_boot(self) -> bool:
+        """Whether the host was booted once for its trial period: the boot loader has nothing of
+        it before it is confirmed."""
+        booted = any(tunable(each.tunable).boot for each in self.profile.entries)
+        return self.pending and booted and not loader_of_paths([path for path, _ in self.files])
 
 
 def kept(host: Host) -> tuple[KeptProfile, ...]:
@@ -154,24 +162,28 @@ def _not_booted(
     host: Host, there: KeptProfile
 ) -> tuple[tuple[Setting, ...], tuple[ProfileDifference, ...]]:
     """What waits for the next boot; and what is not in force after one, or will not be."""
+    other = not_in_force(host, there.profile.entries)
     entries = tuple(each for each in there.profile.entries if tunable(each.tunable).boot)
-    if not entries:
-        return (), ()
-    probes = [tunable(each.tunable).probe("") for each in entries]
-    answers = host.batch([Read(probe) for probe in probes])
-    now = [reads(probe, answer) for probe, answer in zip(probes, answers, strict=True)]
-    other = [pair for pair in zip(entries, now, strict=True) if pair[1] != pair[0].value]
     loader, added = loader_of_paths([path for path, _ in there.files]), words(entries)
     if loader and not menu_has(host, loader, added):
         found = "no entry has them: regenerated without them, or overridden by another file"
         return (), (ProfileDifference(f"menu of {LOADERS[loader]}", added, found, "now"),)
-    if there.session.boot_id == boot_id(host):
+    if there.session.boot_id == boot_id(host) and not there.tried_by_boot:
         return tuple(Setting("", each.tunable, each.value) for each, _ in other), ()
     booted = "the host has booted since it was kept"
     return (), tuple(
         ProfileDifference(each.tunable, each.value, is_now or "does not exist", booted)
         for each, is_now in other
     )
+
+
+def not_in_force(host: Host, asked: Iterable[KeptSetting]) -> list[tuple[KeptSetting, str | None]]:
+    """What of the command line is not in force, each with the value that is (None: it has none)."""
+    entries = [each for each in asked if tunable(each.tunable).boot]
+    probes = [tunable(each.tunable).probe("") for each in entries]
+    answers = host.batch([Read(probe) for probe in probes]) if probes else ()
+    now = [reads(probe, answer) for probe, answer in zip(probes, answers, strict=True)]
+    return [pair for pair in zip(entries, now, strict=True) if pair[1] != pair[0].value]
 
 
 def strangers(host: Host, profile: Profile) -> Iterator[tuple[str, str, str]]:

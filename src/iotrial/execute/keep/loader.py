@@ -65,18 +65,20 @@ def _loader_of(host: Host) -> tuple[str, str]:
     return "", "; ".join(f"{LOADERS.get(name, name)}: {why}" for _, name, why in rows)
 
 
-def fitted(host: Host, exported: NativeExport) -> NativeExport:
-    """The same with the files that this host's boot loader has.  Raises RefusedError where it has
-    none that is known, before anything is changed."""
+def fitted(host: Host, exported: NativeExport, *, tried: bool = False) -> NativeExport:
+    """The same with the files that this host's boot loader has.  ``tried``: the host runs a boot
+    with these words.  Raises RefusedError where it has no loader that is known, before anything is
+    changed."""
     if not any(each.loader for each in exported.files):
         return exported
     name, why = _loader_of(host)
     return replace(
-        exported, files=tuple(_fitting(host, each, name, why) for each in exported.files)
+        exported,
+        files=tuple(_fitting(host, each, name, why, tried=tried) for each in exported.files),
     )
 
 
-def _fitting(host: Host, file: NativeFile, name: str, why: str) -> NativeFile:
+def _fitting(host: Host, file: NativeFile, name: str, why: str, *, tried: bool) -> NativeFile:
     if not file.loader:
         return file
     if not name:
@@ -85,7 +87,8 @@ def _fitting(host: Host, file: NativeFile, name: str, why: str) -> NativeFile:
         return replace(file, notes=(NEXT_BOOT,))
     former = host.read(COMMAND_LINE).decode("utf-8", "surrogateescape")
     runs = host.read("/proc/cmdline").decode("utf-8", "surrogateescape")
-    _refuse_differing(host, _own(former), _own(runs))
+    if not tried:  # before that boot they were compared
+        _refuse_differing(host, _own(former), _own(runs))
     return added(file, former)
 
 

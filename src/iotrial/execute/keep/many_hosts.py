@@ -170,7 +170,7 @@ def confirm(hosts: Mapping[str, Host], name: str) -> HostOutcomes:
                 raise _NotOnTrial(f"{host.name}: {name} is not in a trial period; possibly undone")
             mine = there.pending
             if mine:
-                keeping.confirmable(host, name)
+                keeping.prepare(host, name)
             able.agree(called)
             if mine:
                 keeping.commit(host, name)
