@@ -490,7 +490,7 @@ value = 7
 def test_a_trial_is_one_boot_and_its_end_another(
     loaders: Boots, tmp_path: Path, number: int
 ) -> None:
-    """It ends confirmed, undone, by itself, or with the power."""
+    """It ends confirmed, undone, by itself, by Ctrl-C, or with the power."""
     profile, on = tmp_path / "polled.toml", f"--on={loaders.ways[number - 1]}"
     profile.write_text(TRIED, "utf-8")
     swap = loaders.lab.do(number, f"cat {SWAP}")
@@ -536,6 +536,20 @@ def test_a_trial_is_one_boot_and_its_end_another(
     as_before()
 
     keep(str(profile), "try", "--for", "20s")
+    as_before()
+
+    words = loaders.lab.lab.command("keep", str(profile), "try", "--for", "30m", on)
+    with subprocess.Popen(
+        words, env=loaders.lab.lab.environment, stderr=subprocess.PIPE, text=True
+    ) as trying:
+        assert trying.stderr is not None
+        while "booting with" not in trying.stderr.readline():
+            assert trying.poll() is None
+        time.sleep(5)  # it goes down, or comes up
+        trying.send_signal(signal.SIGINT)
+        rest = trying.stderr.read()
+    assert trying.returncode == 130, rest
+    assert loaders.boot(number) == loaders.own[number - 1], rest
     as_before()
 
     keep(str(profile), "try", "--for", "30m")

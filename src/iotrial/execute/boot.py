@@ -294,9 +294,10 @@ class Boots:
 
     def _back(self, each: _BootedHost) -> None:
         within = self._within(each.place.name)
+        under_way = each.plot is None and each.failed is None  # a boot was interrupted
         try:
             self.said(f"{each.place.name}: booting into its own kernel and command line")
-            means = bring_back(self.reach, each.place, within=within)
+            means = bring_back(self.reach, each.place, within=within, under_way=under_way)
         except (HostUnreachable, HostError) as error:
             if not power_on(self.said, each.place):
                 raise _owed(each.place, error) from error
@@ -375,21 +376,40 @@ def awaited(
 
 
 def bring_back(
-    reach: Connect, place: StudyHost, *, within: float, stop: Interruption | None = None
+    reach: Connect,
+    place: StudyHost,
+    *,
+    within: float,
+    stop: Interruption | None = None,
+    under_way: bool = False,
 ) -> BootMeans:
     """Have a host be in its own boot, with nothing of a boot of ours left; what it says then.
+    ``under_way``: it may be booting, and is waited for.
 
     Raises HostUnreachable where it is not back in time, HostError where something is left."""
+    until = time.monotonic() + within * under_way
+    while True:
+        try:
+            former, means = _sent_back(reach, place)
+            break
+        except HostUnreachable:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(_ASK)
+    if means.level:
+        awaited(reach, place, former, within, stop)
+    with reach(place) as host, locked(host):
+        return cleared(host)
+
+
+def _sent_back(reach: Connect, place: StudyHost) -> tuple[str, BootMeans]:
     with reach(place) as host, locked(host):
         former, means = _boot_id(host), boot_means(host)
         if means.level:
             with suppress(HostUnreachable):
                 if why := _did(host, "back"):
                     raise HostError(f"{place.name} cannot be booted back: {why}")
-    if means.level:
-        awaited(reach, place, former, within, stop)
-    with reach(place) as host, locked(host):
-        return cleared(host)
+    return former, means
 
 
 def cleared(host: Host) -> BootMeans:

@@ -71,7 +71,9 @@ def boot_debt(host: Reader) -> tuple[str, ...]:
     seen = reading.texts(host, ["/proc/cmdline", STATE])
     if f"{MARK}=" in seen["/proc/cmdline"]:
         means = boot_means(host)
-        return (f"boot: {means.release} with another command line runs, of a study",)
+        return (
+            f"boot: {means.release} with another command line runs, of a study or of `keep … try`",
+        )
     if seen[STATE]:
         return ("boot: one is armed, or was, and its unit is still there",)
     return ()

@@ -404,12 +404,17 @@ def _change(
     stop()
 
 
-def _check_trial(host: Host, files: Sequence[NativeFile], trial: float) -> None:
+def check_period(trial: float) -> None:
+    """Raise RefusedError for a trial period that is too long."""
     if not 0 <= trial <= _LONGEST:
         raise RefusedError(
             f"a trial period of {trial:g} s is longer than one day",
             advice="Use a shorter trial period.",
         )
+
+
+def _check_trial(host: Host, files: Sequence[NativeFile], trial: float) -> None:
+    check_period(trial)
     booted = [entry for each in files if each.loader for entry in each.entries]
     if trial and (other := not_in_force(host, booted)):
         told = ", ".join(str(each) for each, _ in other)

@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from iotrial.errors import HostError, RefusedError
+from iotrial.errors import HostError, Interrupted, RefusedError
 from iotrial.execute.boot import FIRST_WITHIN, awaited, boot_with, bring_back, need_bootable
 from iotrial.execute.interruption import Interruption
-from iotrial.execute.keep.keeping import checked
+from iotrial.execute.keep.keeping import check_period, checked
 from iotrial.execute.keep.kept import find, not_in_force
 from iotrial.execute.keep.many_hosts import HostProfile
 from iotrial.execute.settings.guard import locked
@@ -47,12 +47,15 @@ def booted_for_trial(
     share cannot be kept, and where the parameters are not in force after the boot; HostUnreachable
     where it does not come back in time, Interrupted.
     """
+    check_period(trial)
     mine = {place: share for place, share in shares.items() if _booted(share)}
     try:
         _TrialBoots(reach, trial, said, stop).boot_all(mine)
         yield
-    except BaseException:
-        for name, error in brought_back(reach, tuple(mine), said=said).items():
+    except BaseException as raised:
+        under_way = isinstance(raised, Interrupted)
+        left = brought_back(reach, tuple(mine), said=said, under_way=under_way)
+        for name, error in left.items():
             said(f"{name} is not booted back yet ({error}): a unit there does it")
         raise
 
@@ -145,17 +148,25 @@ def _over(
 
 
 def brought_back(
-    reach: Connect, places: Sequence[StudyHost], *, said: Callable[[str], None], name: str = ""
+    reach: Connect,
+    places: Sequence[StudyHost],
+    *,
+    said: Callable[[str], None],
+    name: str = "",
+    under_way: bool = False,
 ) -> dict[str, Exception]:
     """Boot these hosts into their own, where they run another, and do not try the profile ``name``
-    any more; what is kept by that name is in force then.  Gives back why one is not, by name."""
+    any more; what is kept by that name is in force then.  ``under_way``: they may be booting, and
+    are waited for.  Gives back why one is not in its own boot, by name."""
 
     def back(place: StudyHost) -> None:
-        with reach(place) as host:
-            if not boot_debt(host) or in_trial_boot(host, name):
-                return
-        said(f"{place.name}: booting into its own kernel and command line")
-        bring_back(reach, place, within=FIRST_WITHIN)
+        if not under_way:
+            with reach(place) as host:
+                if not boot_debt(host) or in_trial_boot(host, name):
+                    return
+        how = "waiting for" if under_way else "booting into"
+        said(f"{place.name}: {how} its own kernel and command line")
+        bring_back(reach, place, within=FIRST_WITHIN, under_way=under_way)
         with reach(place) as host:
             there = find(host, name)
             other = not_in_force(host, there.profile.entries) if there else ()
