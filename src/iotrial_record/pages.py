@@ -3,12 +3,12 @@ and when they were.  Pure.
 
 A page is its header (the time of its first event, how many bytes follow, whether events before it
 were lost) and events, each with a header of 32 bits: five of them its length or its kind, the rest
-the nanoseconds since the event before.  Nothing of that is text, and a second of a fast disk has a
-million events.  So all pages are walked at once: the n-th event of every page in one step of NumPy.
+the nanoseconds since the event before.  A second of a fast disk has a million events.  So all
+pages are walked at once: the n-th event of every page in one step of NumPy.
 
-Sources: the kernel's include/linux/ring_buffer.h (``ring_buffer_event``), kernel/trace/ring_buffer.c
-(``rb_event_length``, ``ring_buffer_read_page``), and the files ``events/header_page`` and
-``events/header_event`` of tracefs.
+Sources: the kernel's include/linux/ring_buffer.h (``ring_buffer_event``) and
+kernel/trace/ring_buffer.c (``rb_event_length``, ``ring_buffer_read_page``), and the files
+``events/header_page`` and ``events/header_event`` of tracefs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _DELTA_BITS = 27
 _STAMP_BITS = 59
 _COMMIT = (1 << 20) - 1
 _MISSED = 1 << 31
-_FIELD = re.compile(r"field:(?P<type>[^;]*?)(?P<name>\w+)(?:\[(?P<count>\d*)\])?;\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);")  # fmt: skip
+_FIELD = re.compile(
+    r"field:[^;]*?(?P<name>\w+)(?:\[\d*\])?;\s*offset:(?P<at>\d+);\s*size:(?P<size>\d+);"
+)
 _ID = re.compile(r"^ID: (\d+)$", re.MULTILINE)
 
 
@@ -57,7 +59,8 @@ class PageEvents:
     def column(self, which: npt.NDArray[np.bool_], field: tuple[int, int]) -> npt.NDArray[np.uint8]:
         """The bytes of one field of these events, a row each."""
         at, size = field
-        return self.data[(self.start[which] + at)[:, None] + np.arange(size)]
+        places = (self.start[which] + at)[:, None] + np.arange(size)
+        return np.asarray(self.data[places], np.uint8)
 
 
 def event_format(text: str) -> EventFormat:

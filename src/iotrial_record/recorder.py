@@ -22,12 +22,13 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from iotrial.errors import HostError, HostUnreachable, OwedError, RefusedError
+from iotrial.errors import HostError, HostUnreachable, OwedError, RefusedError, TargetRefused
 from iotrial.execute.settings.guard import guarded, lease_of
 from iotrial.execute.settings.journal import ResourceUndo, numbered, open_journal
 from iotrial.execute.settings.restore import RestoreReport, boot_id, pay
 from iotrial.hosts.places import journal_folder, lock_path
-from iotrial.look.identity import identity_of, sight, whole
+from iotrial.look.identity import BlockDevice, identity_of, sight, sight_number, whole
+from iotrial.look.reading import status
 from iotrial.model.host import Host
 from iotrial_record.pages import EventFormat, PageEvents, event_format, events_of
 from iotrial_record.trace import (
@@ -99,7 +100,7 @@ def devices_of(host: Host, paths: Sequence[str]) -> tuple[_Traced, ...]:
 
 
 def _traced(host: Host, path: str) -> _Traced:
-    found = sight(host, path)
+    found = _below(host, path)
     disk = whole(host, found)
     first = int(host.read(f"{found.folder}/start")) if found.is_partition else 0
     major, minor = map(int, disk.devno.split(":"))
@@ -108,6 +109,21 @@ def _traced(host: Host, path: str) -> _Traced:
     traced = TracedDevice(found.name, found.devno, found.size, tuple(ids))
     last = first + found.size // SECTOR
     return _Traced(traced, major << 20 | minor, first, last, bios=not queues)
+
+
+def _below(host: Host, path: str) -> BlockDevice:
+    """The block device that a path is, or that the file system of a file or folder is on."""
+    seen = status(host, path)
+    if seen is None or seen.is_block_device:
+        return sight(host, path)
+    number = host.run(["stat", "--format=%Hd:%Ld", "--", path]).text.strip()
+    try:
+        return sight_number(host, number)
+    except TargetRefused as error:
+        raise TargetRefused(
+            f"{path} is on a file system that is on no one block device",
+            advice="Name its devices: lsblk; of a file system of the network the server's.",
+        ) from error
 
 
 @dataclass
@@ -175,7 +191,8 @@ class Recorder:
         each = min(max(_BUFFER // online, _LEAST), _GREATEST)
         numbers = sorted({each.number for each in self.devices})
         filtered = " || ".join(f"dev == {number}" for number in numbers)
-        events = [*EVENTS, *([_BIO_COMPLETE] if any(d.bios for d in self.devices) else [])]
+        bios = any(each.bios for each in self.devices)
+        events = [*EVENTS, *([_BIO_COMPLETE] if bios else [])]
         said = _told(self.host, "make", self.name, str(each >> 10), filtered, *events)
         text = said.decode("ascii", "replace")
         page = _PAGE.search(text)
@@ -187,7 +204,7 @@ class Recorder:
         for kind, block in zip(kinds, blocks[:-1], strict=False):
             shape = event_format(block)
             self._formats[shape.number] = (kind, shape)
-        self._bio_complete = event_format(blocks[len(EVENTS)]).number if len(events) > 3 else -1
+        self._bio_complete = event_format(blocks[len(EVENTS)]).number if bios else -1
         self._print = event_format(blocks[-1]).number
 
     def _read_on(
@@ -338,4 +355,3 @@ def _decoded(
     kinds, which = np.unique(clean, axis=0, return_inverse=True)
     meant = np.array([letters(row.tobytes()) for row in kinds], np.int64).reshape(-1, 2)
     return meant[which.ravel(), 0], meant[which.ravel(), 1]
-

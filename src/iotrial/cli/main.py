@@ -53,6 +53,7 @@ GROUPS = (
     (
         "Check",
         (
+            ("record", "record what disks are asked"),
             ("doctor", "check fitness of a host for measurements"),
             ("knobs", "list the settings that can be varied"),
             ("lint", "find settings that cannot work"),
@@ -78,6 +79,7 @@ WINGS = {
     "lint": "iotrial_lint",
     "check": "iotrial_suites",
     "vmlab": "iotrial_vmlab",
+    "record": "iotrial_record",
 }
 """Verbs of packages beside the core, which may be left out of an installation."""
 

@@ -1,0 +1,121 @@
+"""``iotrial record``: what the block layer of a host is asked, into a folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.text import Text
+
+from iotrial.cli.completion import of_targets
+from iotrial.cli.machine import machine, place_of
+from iotrial.cli.output import Output, common, writing
+from iotrial.errors import UsageError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.settings.guard import locked
+from iotrial.plan.saturate import targets_named
+from iotrial.units import format_bytes, format_value, format_wait, parse_seconds
+
+if TYPE_CHECKING:
+    from iotrial_record.trace import TraceIndex
+
+_LONGEST = 24 * 3600.0
+
+
+@click.command()
+@click.argument("targets", nargs=-1, required=True, metavar="[HOST:]TARGET...",
+                shell_complete=of_targets)  # fmt: skip
+@click.option(
+    "--for",
+    "time",
+    default="60s",
+    show_default=True,
+    metavar="TIME",
+    help="How long; Ctrl-C ends it before, and keeps what is recorded.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default="load",
+    show_default=True,
+    metavar="FOLDER",
+    help="Into this folder, which must not exist or be empty.",
+)
+@click.option("--names", is_flag=True, help="Record names of threads, too.")
+@common
+def command(output: Output, targets: tuple[str, ...], time: str, out: Path, *, names: bool) -> int:
+    """Record what disks are asked: each I/O's time, place, size and kind.
+
+    Contents and names of files are not recorded, and nothing is installed.  TARGET is a block
+    device, or a file or folder on one.
+
+    \b
+    Example:
+      sudo IOTRIAL record /dev/nvme0n1 --for 10m --out monday
+      iotrial record root@box7:/srv/db --for 1h --out db
+      iotrial report monday
+    """
+    from iotrial_record.recorder import Recorder, devices_of
+
+    seconds = _seconds(time)
+    try:
+        asked = targets_named(targets)
+    except ValueError as error:
+        raise UsageError(str(error), advice="For example box7:/dev/nvme0n1") from None
+    ways = {each.ssh for each in asked}
+    if len(ways) > 1:
+        raise UsageError(
+            f"targets of {len(ways)} hosts", advice="Record each host by a command of its own."
+        )
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty", advice="Name another folder with --out.")
+    place = place_of(ways.pop() or None)
+    with (
+        Interruption() as stop,
+        machine(pretend=False, place=place, purpose="record") as host,
+        locked(host),
+    ):
+        devices = devices_of(host, [each.path for each in asked])
+        with writing(out, "--out"):
+            out.mkdir(parents=True, exist_ok=True)
+        recorder = Recorder(host, devices, out, names=names)
+
+        def tell(so_far: float, index: TraceIndex) -> None:
+            output.moving.show(Text(_line(so_far, seconds, index)))
+
+        try:
+            index = recorder.record(seconds, stop=lambda: bool(stop.signal), tell=tell)
+        finally:
+            output.moving.end()
+    output.document({**asdict(index), "folder": str(out), "doubt": index.doubt})
+    size = sum(each.stat().st_size for each in out.iterdir())
+    output.answer(f"{_said(index)}; {format_bytes(size)} in {out}")
+    if index.doubt:
+        output.answer(f"doubtful: {index.doubt}")
+    return 130 if stop.signal else 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = parse_seconds(text)
+    except ValueError as error:
+        raise UsageError(f"--for: {error}", advice="For example --for 10m") from None
+    if not 1 <= seconds <= _LONGEST:
+        raise UsageError(f"--for {text}: from one second to one day", advice="For example 10m")
+    return seconds
+
+
+def _said(index: TraceIndex) -> str:
+    asked = index.counts.get("block_bio_queue", 0)
+    rate = format_value(asked / index.seconds, "IOPS") if index.seconds else "0 IOPS"
+    disks = ", ".join(each.name for each in index.devices)
+    return f"{disks}: {asked} I/Os in {format_wait(index.seconds)}, {rate}"
+
+
+def _line(so_far: float, seconds: float, index: TraceIndex) -> str:
+    asked = index.counts.get("block_bio_queue", 0)
+    left = format_wait(max(0.0, seconds - so_far))
+    lost = f", {index.gaps} gaps" if index.gaps else ""
+    return f"recording: {format_wait(so_far)}, {asked} I/Os{lost}, {left} left"
