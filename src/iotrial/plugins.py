@@ -119,7 +119,7 @@ KINDS: Mapping[str, PluginKind] = MappingProxyType(
             PluginKind(
                 "reports",
                 "REPORT",
-                ("iotrial_suites.together",),
+                ("iotrial_suites.together", "iotrial_record.reports"),
                 "iotrial.report.sections:FolderReport",
                 "reports of several folders",
             ),

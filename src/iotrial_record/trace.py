@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -185,9 +186,9 @@ def load_parts(folder: Path, index: TraceIndex) -> Iterator[TraceEvents]:
     for part in index.parts:
         path = folder / part.file
         try:
-            with np.load(path, allow_pickle=False) as found:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as found:
                 columns = {name: found[name] for name in _COLUMNS}
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
             raise UsageError(f"{path} cannot be read: {error}", advice="Record again.") from error
         columns["at"] = np.cumsum(columns["at"])
         yield TraceEvents(**columns)

@@ -1,0 +1,1 @@
+"""Reports of recordings, one a file."""
