@@ -32,7 +32,7 @@ from iotrial_record.trace import (
     SECTOR,
     SYNC,
     TraceEvents,
-    TraceIndex,
+    TraceFacts,
 )
 
 STREAMS = 32
@@ -90,7 +90,7 @@ class LoadCharacter:
 QUANTILES = (0.5, 0.9, 0.99, 0.999)
 
 
-def character(index: TraceIndex, parts: Iterable[TraceEvents]) -> LoadCharacter:
+def character(index: TraceFacts, parts: Iterable[TraceEvents]) -> LoadCharacter:
     """What the recording shows.  ``parts`` are those of the index, in their order."""
     counting = _Counting(index)
     every = max(1, len(index.parts) // _SAMPLED)
@@ -101,7 +101,7 @@ def character(index: TraceIndex, parts: Iterable[TraceEvents]) -> LoadCharacter:
 
 @dataclass
 class _Counting:
-    index: TraceIndex
+    index: TraceFacts
     ios: Counter[str] = field(default_factory=Counter)
     bytes: Counter[str] = field(default_factory=Counter)
     sync: Counter[str] = field(default_factory=Counter)

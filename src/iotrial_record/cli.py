@@ -19,14 +19,13 @@ from iotrial.plan.saturate import targets_named
 from iotrial.units import format_bytes, format_value, format_wait, parse_seconds
 
 if TYPE_CHECKING:
-    from iotrial_record.trace import TraceIndex
+    from iotrial_record.trace import TraceFacts
 
 _LONGEST = 24 * 3600.0
 
 
 @click.command()
-@click.argument("targets", nargs=-1, required=True, metavar="[HOST:]TARGET...",
-                shell_complete=of_targets)  # fmt: skip
+@click.argument("target", nargs=-1, required=True, shell_complete=of_targets)
 @click.option(
     "--for",
     "time",
@@ -49,7 +48,7 @@ def command(output: Output, targets: tuple[str, ...], time: str, out: Path, *, n
     """Record what disks are asked: each I/O's time, place, size and kind.
 
     Contents and names of files are not recorded, and nothing is installed.  TARGET is a block
-    device, or a file or folder on one.
+    device, or a file or folder on one; HOST:TARGET is one of a host.
 
     \b
     Example:
@@ -61,7 +60,7 @@ def command(output: Output, targets: tuple[str, ...], time: str, out: Path, *, n
 
     seconds = _seconds(time)
     try:
-        asked = targets_named(targets)
+        asked = targets_named(target)
     except ValueError as error:
         raise UsageError(str(error), advice="For example box7:/dev/nvme0n1") from None
     ways = {each.ssh for each in asked}
@@ -82,7 +81,7 @@ def command(output: Output, targets: tuple[str, ...], time: str, out: Path, *, n
             out.mkdir(parents=True, exist_ok=True)
         recorder = Recorder(host, devices, out, names=names)
 
-        def tell(so_far: float, index: TraceIndex) -> None:
+        def tell(so_far: float, index: TraceFacts) -> None:
             output.moving.show(Text(_line(so_far, seconds, index)))
 
         try:
@@ -107,14 +106,14 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _said(index: TraceIndex) -> str:
+def _said(index: TraceFacts) -> str:
     asked = index.counts.get("block_bio_queue", 0)
     rate = format_value(asked / index.seconds, "IOPS") if index.seconds else "0 IOPS"
     disks = ", ".join(each.name for each in index.devices)
     return f"{disks}: {asked} I/Os in {format_wait(index.seconds)}, {rate}"
 
 
-def _line(so_far: float, seconds: float, index: TraceIndex) -> str:
+def _line(so_far: float, seconds: float, index: TraceFacts) -> str:
     asked = index.counts.get("block_bio_queue", 0)
     left = format_wait(max(0.0, seconds - so_far))
     lost = f", {index.gaps} gaps" if index.gaps else ""

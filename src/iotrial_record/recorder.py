@@ -38,7 +38,7 @@ from iotrial_record.trace import (
     SECTOR,
     TracedDevice,
     TraceEvents,
-    TraceIndex,
+    TraceFacts,
     TracePart,
     joined,
     letters,
@@ -135,14 +135,14 @@ class Recorder:
     devices: tuple[_Traced, ...]
     folder: Path
     names: bool = False
-    index: TraceIndex = field(init=False)
+    index: TraceFacts = field(init=False)
     name: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.name = f"iotrial-{secrets.token_hex(4)}"
         kernel = self.host.run(["uname", "-r"]).text.strip()
         asked = tuple(each.device for each in self.devices)
-        self.index = TraceIndex(self.host.name, kernel, time.time(), asked)
+        self.index = TraceFacts(self.host.name, kernel, time.time(), asked)
         self._formats: dict[int, tuple[int, EventFormat]] = {}
         self._print = -1
         self._page = 0
@@ -155,8 +155,8 @@ class Recorder:
     # -- on the host ------------------------------------------------------------------------------
 
     def record(
-        self, seconds: float, *, stop: Callable[[], bool], tell: Callable[[float, TraceIndex], None]
-    ) -> TraceIndex:
+        self, seconds: float, *, stop: Callable[[], bool], tell: Callable[[float, TraceFacts], None]
+    ) -> TraceFacts:
         """Record for so many seconds, or until ``stop`` says so; ``tell`` hears how it goes, with
         the seconds so far.  The caller holds the host's lock.
 
@@ -208,7 +208,7 @@ class Recorder:
         self._print = event_format(blocks[-1]).number
 
     def _read_on(
-        self, seconds: float, stop: Callable[[], bool], tell: Callable[[float, TraceIndex], None]
+        self, seconds: float, stop: Callable[[], bool], tell: Callable[[float, TraceFacts], None]
     ) -> None:
         began, most = time.monotonic(), str(max(1, _MOST // self._page // self._cpus()))
         until = began + seconds

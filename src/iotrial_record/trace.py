@@ -114,7 +114,7 @@ class TracePart:
 
 
 @dataclass(frozen=True, slots=True)
-class TraceIndex:
+class TraceFacts:
     """What ``recording.json`` says.  ``seconds`` is how long was recorded, ``lost`` how many events
     the kernel overwrote before they were read, ``gaps`` at how many places, ``complete`` whether
     the recorder came to its end; ``names`` are those of threads, where they were asked for."""
@@ -152,14 +152,14 @@ def save_part(folder: Path, number: int, events: TraceEvents) -> TracePart:
     return TracePart(name, len(events), int(events.at[0]), int(events.at[-1]))
 
 
-def save_index(folder: Path, index: TraceIndex) -> None:
+def save_index(folder: Path, index: TraceFacts) -> None:
     beside = folder / f".{INDEX}"
     text = json.dumps({"format": FORMAT, **asdict(index)}, ensure_ascii=False, indent=1)
     beside.write_text(text + "\n", "utf-8")
     beside.rename(folder / INDEX)
 
 
-def load_index(folder: Path) -> TraceIndex:
+def load_index(folder: Path) -> TraceFacts:
     """Raises UsageError where the folder holds no recording that this version reads."""
     path = folder / INDEX
     try:
@@ -174,14 +174,14 @@ def load_index(folder: Path) -> TraceIndex:
             for each in entry.pop("devices")
         )
         parts = tuple(TracePart(**each) for each in entry.pop("parts"))
-        return TraceIndex(devices=devices, parts=parts, **entry)
+        return TraceFacts(devices=devices, parts=parts, **entry)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"{folder} is no recording: {error}", advice="Name a folder that `iotrial record` made."
         ) from error
 
 
-def load_parts(folder: Path, index: TraceIndex) -> Iterator[TraceEvents]:
+def load_parts(folder: Path, index: TraceFacts) -> Iterator[TraceEvents]:
     """Part by part: a day does not fit into memory.  Raises UsageError for a damaged one."""
     for part in index.parts:
         path = folder / part.file

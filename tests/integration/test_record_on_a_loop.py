@@ -23,7 +23,7 @@ from iotrial_record.trace import (
     QUEUED,
     SECTOR,
     TraceEvents,
-    TraceIndex,
+    TraceFacts,
     joined,
     load_index,
     load_parts,
@@ -98,7 +98,7 @@ def fio(device: str, log: Path, *words: str) -> Counter[tuple[str, int, int]]:
     return Counter((op, int(at), int(size)) for op, at, size in IOLOG.findall(log.read_text()))
 
 
-def events(folder: Path) -> tuple[TraceIndex, TraceEvents]:
+def events(folder: Path) -> tuple[TraceFacts, TraceEvents]:
     index = load_index(folder)
     return index, joined(load_parts(folder, index))
 

@@ -59,7 +59,7 @@ def completed(*words: str) -> list[str]:
 @pytest.mark.parametrize(
     ("words", "wanted"),
     [
-        (("re",), ["report", "restore"]),
+        (("re",), ["report", "restore", "record"]),
         (("init", "sc"), ["scheduler"]),
         (("init", "--full", "v"), ["violin"]),
         (("init", "--full", "sc"), []),

@@ -601,7 +601,7 @@ RUNS = """
     [design]
     blocks = 2
 """
-WINGS = ("iotrial_import", "iotrial_lint", "iotrial_suites", "iotrial_vmlab")
+WINGS = ("iotrial_import", "iotrial_lint", "iotrial_record", "iotrial_suites", "iotrial_vmlab")
 
 
 def without_wings(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -622,6 +622,7 @@ def without_wings(*words: str | Path) -> subprocess.CompletedProcess[str]:
         ("lint", "iotrial_lint"),
         ("check", "iotrial_suites"),
         ("vmlab", "iotrial_vmlab"),
+        ("record", "iotrial_record"),
     ],
 )
 def test_a_verb_of_a_wing_that_is_not_installed_says_so(verb: str, wing: str) -> None:

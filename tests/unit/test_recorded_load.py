@@ -23,7 +23,7 @@ from iotrial_record.trace import (
     SYNC,
     TracedDevice,
     TraceEvents,
-    TraceIndex,
+    TraceFacts,
     joined,
     load_index,
     load_parts,
@@ -67,7 +67,7 @@ def served(asked: TraceEvents, seconds: float) -> TraceEvents:
 
 def of(*parts: TraceEvents, seconds: float = 10.0) -> LoadCharacter:
     device = TracedDevice("sda", "8:0", SIZE)
-    index = TraceIndex("box", "6.1", 0.0, (device,), seconds=seconds, complete=True)
+    index = TraceFacts("box", "6.1", 0.0, (device,), seconds=seconds, complete=True)
     return character(index, parts)
 
 
@@ -146,7 +146,7 @@ def recording(folder: Path, *parts: TraceEvents, lost: int = 0) -> Path:
     folder.mkdir()
     device = TracedDevice("sda", "8:0", SIZE, (("serial", "<b>&"),))
     saved = tuple(save_part(folder, at, part) for at, part in enumerate(parts, 1))
-    index = TraceIndex(
+    index = TraceFacts(
         "box", "6.1", 1.7e9, (device,), 10.0, {"block_bio_queue": sum(map(len, parts))},
         lost, int(lost > 0), complete=True, parts=saved,
     )  # fmt: skip

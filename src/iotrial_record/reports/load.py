@@ -46,7 +46,7 @@ from iotrial.report.sections import FolderReport, WrittenReport
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value, format_wait
 from iotrial_record.character import QUANTILES, LoadCharacter, character
-from iotrial_record.trace import INDEX, TraceIndex, load_index, load_parts
+from iotrial_record.trace import INDEX, TraceFacts, load_index, load_parts
 
 _POINTS = 300
 """Of a line over time."""
@@ -61,7 +61,7 @@ class RecordedLoad:
 
     name: str
     folder: Path
-    index: TraceIndex
+    index: TraceFacts
     load: LoadCharacter
 
 
