@@ -44,7 +44,7 @@ _LONGEST = 24 * 3600.0
 )
 @click.option("--names", is_flag=True, help="Record names of threads, too.")
 @common
-def command(output: Output, targets: tuple[str, ...], time: str, out: Path, *, names: bool) -> int:
+def command(output: Output, target: tuple[str, ...], time: str, out: Path, *, names: bool) -> int:
     """Record what disks are asked: each I/O's time, place, size and kind.
 
     Contents and names of files are not recorded, and nothing is installed.  TARGET is a block

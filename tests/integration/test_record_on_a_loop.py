@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from iotrial_record.recorder import LEASE
 from iotrial_record.trace import (
     COMPLETED,
     ISSUED,
@@ -28,6 +29,7 @@ from iotrial_record.trace import (
     load_index,
     load_parts,
 )
+from lab import Lab
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
@@ -64,7 +66,7 @@ def recording(tmp_path: Path, loop_device: str) -> Iterator[Callable[..., subpro
     begun = []
 
     def begin(*words: str, target: str = f"/dev/{loop_device}") -> subprocess.Popen[str]:
-        argv = [*ENTRY, target, "--out", str(tmp_path / "load"), *words]
+        argv = [*ENTRY, "--out", str(tmp_path / "load"), *words, "--", target]
         before = len(instances())
         process = subprocess.Popen(
             argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -82,6 +84,14 @@ def recording(tmp_path: Path, loop_device: str) -> Iterator[Callable[..., subpro
     for process in begun:
         process.kill()
         process.communicate()
+
+
+def gone(within: float) -> None:
+    """The guard has removed the instance."""
+    until = time.monotonic() + within
+    while instances() and time.monotonic() < until:
+        time.sleep(0.2)
+    assert instances() == []
 
 
 def ended(process: subprocess.Popen[str], number: int = signal.SIGINT) -> str:
@@ -127,6 +137,21 @@ def test_the_recording_has_every_io_that_fio_asked_for(
     assert index.parts[-1].ends / 1e9 < index.seconds
     size = sum(each.stat().st_size for each in (tmp_path / "load").iterdir())
     assert size < 30 * asked.total()
+
+
+def test_a_host_is_recorded_over_ssh_and_its_guard_removes_what_a_killed_recorder_made(
+    recording: Callable[..., subprocess.Popen[str]], loop_device: str, tmp_path: Path, lab: Lab
+) -> None:
+    box = lab.box()
+    target = f"{box.where}:/dev/{loop_device}"
+    process = recording("--for", "60s", target=target)
+    asked = fio(f"/dev/{loop_device}", tmp_path / "log")
+    ended(process)
+    _, found = events(tmp_path / "load")
+    assert of_kind(found, QUEUED) == asked
+    process = recording("--for", "60s", "--out", str(tmp_path / "other"), target=target)
+    os.killpg(process.pid, signal.SIGKILL)
+    gone(30 + 2 * LEASE)
 
 
 def test_without_being_asked_no_name_is_recorded(
@@ -194,10 +219,7 @@ def test_a_recorder_that_is_killed_leaves_whole_parts_and_nothing_in_the_kernel(
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
         load.wait()
-        until = time.monotonic() + 30
-        while instances() and time.monotonic() < until:
-            time.sleep(0.1)
-        assert instances() == []
+        gone(30)
         folder = tmp_path / "load"
         if (folder / "recording.json").exists():
             index, _ = events(folder)
