@@ -53,8 +53,10 @@ _MOST = 12 << 20
 _BUFFER = 128 << 20
 _LEAST, _GREATEST = 1 << 20, 16 << 20
 """Bytes of the buffer of all CPUs together, and of each at least and at most."""
-_LOOK = 1.0
-_SOON = 0.1
+_LOOK, _SOON = 1.0, 0.05
+"""Seconds between two looks, at most and at least."""
+_EASY = 4 << 20
+"""Bytes that a look should find: a quarter of what one CPU's buffer holds."""
 _PART = 1 << 18
 """Events of a part."""
 _WITHIN = 60.0
@@ -176,6 +178,7 @@ class Recorder:
             journal.owe_made(ResourceUndo("command", plan))
             try:
                 self._make()
+                self._keep()
                 self._read_on(seconds, stop, tell)
             finally:
                 self._keep()
@@ -212,14 +215,15 @@ class Recorder:
     ) -> None:
         began, most = time.monotonic(), str(max(1, _MOST // self._page // self._cpus()))
         until = began + seconds
-        full = False
+        nap, looked = _SOON, began
         while not stop() and (left := until - time.monotonic()) > 0:
-            if not full:
-                self.host.sleep(min(_LOOK, left))
-            full = self._look(most)
-            tell(time.monotonic() - began, self.index)
+            self.host.sleep(min(nap, left))
+            found, now = self._look(most), time.monotonic()
+            nap = min(_LOOK, max(_SOON, (now - looked) * _EASY / max(found, 1)))
+            looked = now
+            tell(now - began, self.index)
         _told(self.host, "stop", self.name)
-        while self._look(most):
+        while self._look(most) >= _MOST // 2:
             pass
         stats = _told(self.host, "stats", self.name).decode("ascii", "replace")
         lost = sum(map(int, _LOST.findall(stats)))
@@ -229,8 +233,8 @@ class Recorder:
     def _cpus(self) -> int:
         return max(1, int(self.host.run(["nproc", "--all"]).text))
 
-    def _look(self, most: str) -> bool:
-        """Take what is there; whether there was so much that there may be more."""
+    def _look(self, most: str) -> int:
+        """Take what is there, and say how many bytes that is."""
         pages = _told(self.host, "read", self.name, str(self._page), most)
         found = events_of(pages, self._page)
         before = self._seen
@@ -242,7 +246,7 @@ class Recorder:
         # What is older than the newest of the look before has been read of every CPU.
         ready = self._waiting_before(before)
         self._write(ready)
-        return len(pages) >= _MOST // 2
+        return len(pages)
 
     # -- events -----------------------------------------------------------------------------------
 
