@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+HEADER = 16
+"""Bytes of a page before its first event, on 64-bit kernels."""
 _PADDING, _EXTEND, _STAMP = 29, 30, 31
 _LONG = 0
 """A length that stands in the word behind the header."""
@@ -91,7 +93,7 @@ def events_of(pages: bytes, size: int) -> PageEvents:
     longs = data[: count * size].view("<u8").reshape(count, size // 8)
     now = longs[:, 0].astype(np.int64)
     commit = longs[:, 1].astype(np.int64)
-    here = heads + 16
+    here = heads + HEADER
     end = here + (commit & _COMMIT)
     if np.any(end > heads + size):
         raise ValueError("a page says that it is longer than it is")

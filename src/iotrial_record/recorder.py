@@ -30,7 +30,7 @@ from iotrial.hosts.places import journal_folder, lock_path
 from iotrial.look.identity import BlockDevice, identity_of, sight, sight_number, whole
 from iotrial.look.reading import status
 from iotrial.model.host import Host
-from iotrial_record.pages import EventFormat, PageEvents, event_format, events_of
+from iotrial_record.pages import HEADER, EventFormat, PageEvents, event_format, events_of
 from iotrial_record.trace import (
     COMPLETED,
     EVENTS,
@@ -82,6 +82,13 @@ def _told(host: Host, verb: str, name: str, *words: str) -> bytes:
             advice="The kernel needs CONFIG_BLK_DEV_IO_TRACE, and iotrial root outside containers.",
         )
     return done.stdout
+
+
+def _unreadable(host: Host) -> HostError:
+    return HostError(
+        f"{host.name}: the trace buffer of this kernel cannot be read",
+        advice="iotrial reads that of 64-bit little-endian kernels.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +154,8 @@ class Recorder:
         self.index = TraceFacts(self.host.name, kernel, time.time(), asked)
         self._formats: dict[int, tuple[int, EventFormat]] = {}
         self._print = -1
-        self._page = 0
+        self._page = self._cpus = 1
+        self._bio_complete = -1
         self._began: int | None = None
         self._seen = np.iinfo(np.int64).min
         self._waiting: list[TraceEvents] = []
@@ -190,8 +198,8 @@ class Recorder:
         return self.index
 
     def _make(self) -> None:
-        online = int(self.host.run(["nproc", "--all"]).text)
-        each = min(max(_BUFFER // online, _LEAST), _GREATEST)
+        self._cpus = max(1, int(self.host.run(["nproc", "--all"]).text))
+        each = min(max(_BUFFER // self._cpus, _LEAST), _GREATEST)
         numbers = sorted({each.number for each in self.devices})
         filtered = " || ".join(f"dev == {number}" for number in numbers)
         bios = any(each.bios for each in self.devices)
@@ -200,8 +208,8 @@ class Recorder:
         text = said.decode("ascii", "replace")
         page = _PAGE.search(text)
         blocks = [f"ID:{part}" for part in text.split("ID:")[1:]]
-        if page is None or len(blocks) != len(events) + 1:
-            raise HostError(f"{self.host.name}: the format of the trace buffer cannot be read")
+        if page is None or int(page[1]) != HEADER or len(blocks) != len(events) + 1:
+            raise _unreadable(self.host)
         self._page = int(page[1]) + int(page[2])
         kinds = [*range(len(EVENTS)), COMPLETED]
         for kind, block in zip(kinds, blocks[:-1], strict=False):
@@ -213,7 +221,7 @@ class Recorder:
     def _read_on(
         self, seconds: float, stop: Callable[[], bool], tell: Callable[[float, TraceFacts], None]
     ) -> None:
-        began, most = time.monotonic(), str(max(1, _MOST // self._page // self._cpus()))
+        began, most = time.monotonic(), str(max(1, _MOST // self._page // self._cpus))
         until = began + seconds
         nap, looked = _SOON, began
         while not stop() and (left := until - time.monotonic()) > 0:
@@ -225,13 +233,12 @@ class Recorder:
         _told(self.host, "stop", self.name)
         while self._look(most) >= _MOST // 2:
             pass
+        if self._began is None:  # our own mark is not in it: another order of bytes
+            raise _unreadable(self.host)
         stats = _told(self.host, "stats", self.name).decode("ascii", "replace")
         lost = sum(map(int, _LOST.findall(stats)))
         self._write(self._waiting_before(np.iinfo(np.int64).max))
         self.index = replace(self.index, lost=lost, complete=True)
-
-    def _cpus(self) -> int:
-        return max(1, int(self.host.run(["nproc", "--all"]).text))
 
     def _look(self, most: str) -> int:
         """Take what is there, and say how many bytes that is."""
@@ -342,9 +349,11 @@ class Recorder:
 
     def _keep(self, *parts: TracePart) -> None:
         names = {str(number): name for number, name in sorted(self._called.items())}
+        ends = max((part.ends / 1e9 for part in parts), default=0.0)
         self.index = replace(
             self.index,
             parts=(*self.index.parts, *parts),
+            seconds=max(self.index.seconds, ends),  # of one that does not come to its end
             counts=dict(self._counts),
             names=names,
         )
