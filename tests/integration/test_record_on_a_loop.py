@@ -17,7 +17,9 @@ from pathlib import Path
 
 import pytest
 
+from iotrial_record.fidelity import distances
 from iotrial_record.recorder import LEASE
+from iotrial_record.reports.load import read
 from iotrial_record.trace import (
     COMPLETED,
     ISSUED,
@@ -243,3 +245,36 @@ def test_what_cannot_be_recorded_is_refused_with_words(loop_device: str, tmp_pat
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
         assert done.returncode == code, (words, done.stderr)
         assert said in " ".join(json.loads(done.stdout)["error"]["message"].split()), words
+
+
+MIXED = (
+    "--rw=randrw", "--rwmixread=70", "--bssplit=4k/60:8k/20:64k/20,4k/90:128k/10", "--direct=1",
+    "--ioengine=libaio", "--iodepth=4", "--norandommap", "--time_based", "--runtime=8",
+    "--random_distribution=zoned:60/10:30/20:10/70", "--rate_iops=700,300",
+    "--rate_process=poisson",
+)  # fmt: skip
+
+
+def test_the_model_s_job_file_has_the_character_of_the_load(
+    recording: Callable[..., subprocess.Popen[str]], loop_device: str, tmp_path: Path
+) -> None:
+    """A target that keeps up, slow enough for a busy machine."""
+    device, loads = f"/dev/{loop_device}", []
+    job = tmp_path / "model.fio"
+    for name, argv in (
+        ("first", ["fio", "--name=x", f"--filename={device}", *MIXED]),
+        ("again", ["fio", str(job)]),
+    ):
+        process = recording("--for", "60s", "--out", str(tmp_path / name))
+        environment = {**os.environ, "TARGET": device}
+        subprocess.run(argv, check=True, capture_output=True, timeout=120, env=environment)
+        ended(process)
+        loads.append(read([tmp_path / name])[0].load)
+        if name == "first":
+            report = [*ENTRY[:-1], "report", str(tmp_path / name), "--out", str(job)]
+            subprocess.run(report, check=True, capture_output=True)
+            job.write_text(job.read_text().replace("runtime=60s", "runtime=8s"))
+    found = distances(*loads)
+    assert {name: each for name, each in found.items() if name != "in flight"} == {
+        name: pytest.approx(0, abs=0.05) for name in ("mix", "sizes", "zones", "sequential")
+    }

@@ -34,6 +34,7 @@ _ENDS = {
     "parquet": "parquet",
     "xlsx": "xlsx",
     "junit": "xml",
+    "fio": "fio",
 }
 """What a report can be written as, and how its file's name ends."""
 _FIGURES = ("svg", "png")
@@ -99,6 +100,11 @@ def command(
             )
         _report_folders(output, of_folders, folder, kind, out)
         return
+    if kind == "fio":
+        raise UsageError(
+            f"fio is a format for a recorded load, and {folder[0]} holds none",
+            advice="A trial's own job file is in its folder, below trials/.",
+        )
     results = open_results(folder[0])
     redaction = _redaction(results) if redact else None
     if kind in _FIGURES:

@@ -46,6 +46,7 @@ from iotrial.report.sections import FolderReport, WrittenReport
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value, format_wait
 from iotrial_record.character import QUANTILES, LoadCharacter, character
+from iotrial_record.model import job_file
 from iotrial_record.trace import INDEX, TraceFacts, load_index, load_parts
 
 _POINTS = 300
@@ -325,10 +326,21 @@ def _written(folders: Sequence[Path], shape: str, _base: Path) -> WrittenReport:
             advice="Report recordings and studies by a command each.",
         )
     loads = read(folders)
+    if shape == "fio":
+        return WrittenReport(_model(loads), {})
     if shape == "json":
         return WrittenReport(json.dumps(_document(loads), indent=1) + "\n", {})
     write = html if shape == "html" else markdown
     return WrittenReport(write(page(loads)), {})
+
+
+def _model(loads: Sequence[RecordedLoad]) -> str:
+    if len(loads) > 1:
+        raise UsageError("fio is a format for one recording", advice="Write one job file each.")
+    try:
+        return job_file(loads[0].index, loads[0].load)
+    except ValueError as error:
+        raise UsageError(f"{loads[0].folder}: {error}", advice="Record for longer.") from error
 
 
 def _document(loads: Sequence[RecordedLoad]) -> dict[str, Any]:
@@ -357,7 +369,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a JSON value)
 REPORT = FolderReport(
     "load",
     "what recorded loads are",
-    {"html": "html", "md": "md", "json": "json"},
+    {"html": "html", "md": "md", "json": "json", "fio": "fio"},
     _takes,
     _written,
 )
