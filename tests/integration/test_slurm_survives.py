@@ -72,7 +72,8 @@ def test_a_node_whose_slurmd_is_killed_leaves_nothing_changed(
         struck += bool(site.owed())
         os.kill(site.cluster.daemon("n1"), signal.SIGKILL)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(300) in (0, 4, 5, 6, 130), site.said
+        # One that has its nodes, and has not begun, ends as any program does.
+        assert process.wait(300) in (0, 4, 5, 6, 130, -signal.SIGTERM), site.said
         site.cluster.serve("n1")
         site.clean(before)
         site.cluster.free()

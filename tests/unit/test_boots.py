@@ -208,6 +208,16 @@ def test_a_host_in_a_boot_of_a_study_is_not_taken_for_one_that_owes_nothing() ->
     assert need_own_boot(host) == []
 
 
+def test_what_an_arming_left_that_the_power_cut_is_owed_and_removed() -> None:
+    host = FakeHost()
+    host.machine.put("/var/lib/iotrial/boot/method", b"kexec\n").durable = True
+    host.power_cut()
+    assert boot_debt(host)
+    assert need_own_boot(host) == ["removed what an armed boot had left"]
+    assert boot_debt(host) == ()
+    assert host.list("/var/lib/iotrial") == []
+
+
 @pytest.mark.parametrize(
     ("line", "file", "value"),
     [

@@ -335,6 +335,25 @@ def test_an_undo_of_a_trial_ends_in_the_host_s_own_boot() -> None:
 
 
 @pytest.mark.usefixtures("_unwatched")
+def test_a_menu_that_cannot_be_made_at_the_end_of_a_trial_leaves_the_trial_to_be_undone() -> None:
+    host = FakeHost()
+    before = seen(host)
+    with trial_of(host):
+        keep(host, trial=60)
+    part(host).broken = "no room is left here"
+    with pytest.raises(HostError, match="no room is left here"):
+        confirm(host, "polled")
+    assert in_trial_boot(host, "polled")
+    part(host).broken = ""
+    with pytest.raises(RefusedError, match="only partly in force: menu of GRUB"):
+        confirm(host, "polled")
+    with booted_back(lambda _: nullcontext(host), [PLACE], "polled", said=str) as tried:
+        tried.append("box")
+        undo(host, "polled")
+    assert seen(host) == before
+
+
+@pytest.mark.usefixtures("_unwatched")
 def test_a_trial_that_was_booted_out_of_is_not_confirmed() -> None:
     """Somebody booted the host, and its unit could not undo what was begun."""
     host = FakeHost()

@@ -442,6 +442,19 @@ def test_an_entry_that_was_armed_when_the_power_failed_is_booted_once_and_left_a
     assert loaders.left(number) == ""
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_the_power_left_of_an_arming_is_removed_by_the_next_command(
+    loaders: Boots, number: int
+) -> None:
+    """Cut after the folder was made, and after the unit was there, and was not yet enabled."""
+    folder, unit = "/var/lib/iotrial/boot", "/etc/systemd/system/iotrial-boot.service"
+    for made in (f"mkdir -p {folder}", f"mkdir -p {folder}; echo grub >{folder}/method",
+                 f"mkdir -p {folder}; echo '[Unit]' >{unit}"):  # fmt: skip
+        loaders.lab.do(number, made)
+        loaders.forget(number)
+        assert loaders.left(number, 5) == ""
+
+
 KEPT = """\
 format = 1
 name = "polled"

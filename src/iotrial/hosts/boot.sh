@@ -120,7 +120,10 @@ means() {
     for each in kexec grub bootctl; do
         printf 'method|%s|%s\n' "$each" "${why:-$("no_$each" | head -n 1)}"
     done
-    [ ! -e "$dir/token" ] || printf 'owed|%s|\n' "$(cat "$dir/token")"
+    # Of an arming that the power cut, too.
+    if [ -e "$dir" ] || [ -e "$units/$unit" ]; then
+        printf 'owed|%s|\n' "$(cat "$dir/token" 2>/dev/null || echo begun)"
+    fi
     ! marked || printf 'level|%s|\n' "$(uname -r)"
 }
 

@@ -19,9 +19,10 @@ from iotrial.tunables.boot import MARK
 NAME = "iotrial-boot"
 METHODS = {"kexec": "kexec", "grub": "GRUB", "bootctl": "systemd-boot"}
 """What each is called, in the order in which they are taken."""
-STATE = "/var/lib/iotrial/boot/token"
-BOOT_SCRIPT = "/var/lib/iotrial/boot/boot.sh"
-"""The script itself, on a host that is armed or runs a boot of ours."""
+FOLDER = "/var/lib/iotrial/boot"
+UNIT = "/etc/systemd/system/iotrial-boot.service"
+STATE, BOOT_SCRIPT = f"{FOLDER}/token", f"{FOLDER}/boot.sh"
+"""What a host has that is armed or runs a boot of ours: its mark, and the script itself."""
 SHORT = 120.0
 """Seconds that a verb of the script may take."""
 
@@ -68,12 +69,13 @@ def boot_means(host: Reader) -> BootMeans:
 
 def boot_debt(host: Reader) -> tuple[str, ...]:
     """What is owed to the host for boots of a study, in words."""
-    seen = reading.texts(host, ["/proc/cmdline", STATE])
+    seen = reading.texts(host, ["/proc/cmdline", STATE, UNIT])
     if f"{MARK}=" in seen["/proc/cmdline"]:
         means = boot_means(host)
         return (
             f"boot: {means.release} with another command line runs, of a study or of `keep … try`",
         )
-    if seen[STATE]:
+    # Where the power failed while it was armed, only a part of it is there, and nothing else.
+    if seen[STATE] or seen[UNIT] or reading.status(host, FOLDER) is not None:
         return ("boot: one is armed, or was, and its unit is still there",)
     return ()

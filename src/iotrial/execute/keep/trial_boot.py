@@ -26,6 +26,7 @@ from iotrial.look.boots import METHODS, boot_debt
 from iotrial.look.machine import BOOT_ID
 from iotrial.model.host import Connect, Host
 from iotrial.model.study import StudyHost
+from iotrial.tunables.boot import is_boot
 
 _GRACE = 120.0
 """Seconds that a host waits for the trial to begin, beyond its time: its units start meanwhile."""
@@ -112,7 +113,10 @@ class _TrialBoots:
 def in_trial_boot(host: Host, name: str) -> bool:
     """Whether the host runs a boot for the trial period of this profile."""
     there = find(host, name)
-    return there is not None and there.tried_by_boot and bool(boot_debt(host))
+    if there is None or not there.pending:
+        return False
+    booted = any(is_boot(each.tunable) for each in there.profile.entries)
+    return booted and bool(boot_debt(host))
 
 
 @contextmanager

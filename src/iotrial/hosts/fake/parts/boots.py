@@ -18,7 +18,8 @@ from iotrial.hosts.fake.proc import fixed, release
 OTHER = "6.1.0-fake"
 """The kernel that is installed beside the machine's own."""
 MARK = "iotrial.boot="
-_STATE = "/var/lib/iotrial/boot/token"
+_FOLDER = "/var/lib/iotrial/boot"
+_STATE = f"{_FOLDER}/token"
 _PARAMETERS = ("poll_queues", "write_queues")
 _LOOKS = ("means", "parameters")
 MENU, ENTRY = "/boot/grub/grub.cfg", "/boot/loader/entries/fake.conf"
@@ -66,8 +67,8 @@ class BootLoader(MachinePart):
         removes what is left."""
         self.running = former.armed if former.going else None
         self.owed = former.owed if self.running else ""
-        if self.running is None:
-            machine.files.pop(_STATE, None)
+        if self.running is None and former.owed:
+            _forget(machine)
         file = machine.files.get(MENU) or machine.files.get(ENTRY)
         line = file.data.decode().strip() if file else ""
         self.own = (release(machine.kernel.release), line) if line else None
@@ -96,7 +97,7 @@ class BootLoader(MachinePart):
                 return CommandOutput(1, "", "the host still runs a boot of a study\n")
             case ["clear"]:
                 self.armed, self.owed = None, ""
-                machine.files.pop(_STATE, None)
+                _forget(machine)
         return CommandOutput()
 
     def _means(self, machine: FakeMachine) -> str:
@@ -104,7 +105,7 @@ class BootLoader(MachinePart):
         runs = self.running or own
         lines = [f"running|{runs[0]}|{runs[1]}", f"kernel|{own[0]}|", f"kernel|{OTHER}|"]
         lines += ["method|kexec|"]
-        lines += [f"owed|{self.owed}|"] if self.owed else []
+        lines += [f"owed|{self.owed or 'begun'}|"] if _FOLDER in machine.folders else []
         lines += [f"level|{runs[0]}|"] if self.running else []
         return "".join(f"{line}\n" for line in lines)
 
@@ -158,6 +159,12 @@ class BootLoader(MachinePart):
         path, mode = (MENU, 0o600) if name == "grub" else (ENTRY, 0o644)
         machine.put(path, f"{line}\n".encode(), mode=mode)
         return CommandOutput()
+
+
+def _forget(machine: FakeMachine) -> None:
+    for path in [path for path in machine.files if path.startswith(f"{_FOLDER}/")]:
+        del machine.files[path]
+    machine.folders.pop(_FOLDER, None)
 
 
 def _first(machine: FakeMachine) -> str:
