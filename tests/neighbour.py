@@ -1,5 +1,5 @@
-"""A neighbour of a virtual lab's nodes: a network namespace of this machine that is on their network,
-as a login node or the controller of a cluster is.
+"""A neighbour of a virtual lab's nodes: a network namespace of this machine that is on their
+network, as a login node or the controller of a cluster is.
 
 The nodes' network is QEMU's: each Ethernet frame is a datagram to a multicast group on this
 machine's loopback (qemu(1), ``-netdev socket,mcast=``).  A process of ours carries frames between
