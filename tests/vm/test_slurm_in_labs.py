@@ -147,6 +147,12 @@ workloads = ["read"]
 fix = { size = "10GiB" }
 then = "narrow"
 
+[[stage]]
+vary = ["rsize"]
+workloads = ["read"]
+fix = { size = "100GiB" }
+then = "knee"
+
 """
 WRITES = """[[stage]]
 vary = ["wsize", "flow"]
@@ -158,8 +164,10 @@ SIZES = "range = { from = 131072, to = 1048576, step = 131072 }"
 
 
 def panasas(site: Site) -> Mapping[str, str]:
-    """For an export of 512 MiB: files of one size, and so one stage less each for reads and for
-    writes; two levels of each option, which is no knee; two blocks.  The sysctls are in two stages.
+    """For an export of 512 MiB: files of one size, and so one stage each for reads and for writes;
+    two levels of each option, which is no knee; two blocks.  The sysctls are in two stages, and the
+    lab has one server: mounts of one version of NFS share their connections, and `nconnect` would
+    be that of both.
     """
     server = f"{site.lab.name}-1:/srv/export"
     return {
@@ -171,9 +179,10 @@ def panasas(site: Site) -> Mapping[str, str]:
         ),
         "[targets.production]": f"[targets.production]\nhosts = {site.nodes}",
         "SERVER:/EXPORT": f"{server}/one",
-        "PRODUCTION:/EXPORT": f"{server}/production",
-        '"100GiB"': '"12MiB"',
-        '"10GiB"': '"12MiB"',
+        'PRODUCTION:/EXPORT", type = "nfs", options = "vers=4.2"': (
+            f'{server}/production", type = "nfs", options = "vers=4.1"'
+        ),
+        '"10GiB"': '"8MiB"',
         '"1GiB"': '"8MiB"',
         "entries = 20000, passes = 3": "entries = 50, passes = 1",
         SIZES: 'levels = ["unset", 16384]',
