@@ -42,8 +42,9 @@ SwitchType=switch/none
 SelectType=select/cons_tres
 MpiDefault=none
 TreeWidth=65533
-KillWait=5
-SlurmdTimeout=30
+KillWait={kill_wait}
+SlurmdTimeout={patience}
+MessageTimeout={patience}
 InactiveLimit=0
 SchedulerParameters=bf_interval=3,sched_interval=3
 MailProg=/bin/true
@@ -91,7 +92,7 @@ class Controller:
     are executed by ``inside``.  ``tracking`` is how Slurm knows the processes of a step.  Skips the
     test where there is no Slurm."""
 
-    cpus, more = 2, ""
+    cpus, kill_wait, patience, more = 2, 5, 30, ""
 
     def __init__(
         self,
@@ -177,7 +178,8 @@ class Controller:
         )
         return _CONF.format(
             host=socket.gethostname().partition(".")[0], address=self._address, port=self._base,
-            nodes=nodes, tracking=self._tracking, more=self.more, **places,
+            nodes=nodes, tracking=self._tracking, kill_wait=self.kill_wait, patience=self.patience,
+            more=self.more, **places,
         )  # fmt: skip
 
     @property

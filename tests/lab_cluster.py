@@ -38,7 +38,7 @@ class LabCluster(Controller):
     """``numbers`` are those of its nodes.  What iotrial or Slurm is asked is to be asked there:
     ``inside``."""
 
-    cpus = 1
+    cpus, kill_wait, patience = 1, 30, 300  # emulated, and on a busy machine they stand still
     more = "DebugFlags=NO_CONF_HASH"  # nodes have other places than the controller
 
     def __init__(self, folder: Path, lab: Several, *numbers: int) -> None:

@@ -34,7 +34,7 @@ pytestmark = [
 CLIENTS = (2, 3)
 """The nodes that run slurmd; node 1 is their storage."""
 SLURM = "--partition=p --nodes=2 --exclusive"
-KILLS = 4
+KILLS = 3
 LOOK = """
 sysctl kernel.shmmax kernel.sem net.ipv4.tcp_moderate_rcvbuf net.ipv4.tcp_rmem net.ipv4.tcp_wmem
 sysctl net.core.rmem_max net.core.wmem_max net.core.netdev_max_backlog
@@ -53,7 +53,7 @@ find /sys/fs/cgroup -path '*slurm*' -name 'step_*'
 for each in /proc/[0-9]*/comm; do
     grep -sxE 'fio|dd' "$each" || :
 done
-grep -sla iotrial-guard /proc/[0-9]*/cmdline | grep -v self || :
+grep -sla 'iotrial-guar[d]' /proc/[0-9]*/cmdline || :
 """
 """What a run changes, owes or executes on a node."""
 
@@ -165,7 +165,7 @@ SIZES = "range = { from = 131072, to = 1048576, step = 131072 }"
 
 def panasas(site: Site) -> Mapping[str, str]:
     """For an export of 512 MiB: files of one size, and so one stage each for reads and for writes;
-    two levels of each option, which is no knee; two blocks.  The sysctls are in two stages, and the
+    two levels of each option, which is no knee; one block.  The sysctls are in two stages, and the
     lab has one server: mounts of one version of NFS share their connections, and `nconnect` would
     be that of both.
     """
@@ -192,8 +192,8 @@ def panasas(site: Site) -> Mapping[str, str]:
         'vary = ["rsize", "maker", "fastnet", "flow"]': 'vary = ["rsize", "maker"]',
         'vary = ["wsize", "flow"]': 'vary = ["wsize"]',
         'vary = ["sync"]': 'vary = ["sync", "fastnet"]',
-        "blocks = 8": "blocks = 2",
-        "blocks = 6": "blocks = 2",
+        "blocks = 8": "blocks = 1",
+        "blocks = 6": "blocks = 1",
         'settle = "1s"': 'settle = "0s"',
     }
 
@@ -204,29 +204,63 @@ def exported(lab: Several) -> None:
         lab.do(number, "mkdir /mnt/iotrial /mnt/production")
 
 
-def first_stage(study: str) -> str:
-    return re.sub(r"(\[\[stage\]\].*?)\[\[stage\]\].*(?=\[design\])", r"\1", study, flags=re.DOTALL)
+SEQUENTIAL = """[workloads.seqread]
+tool = "fio"
+jobfile = "violin.fio"
+options = { rw = "read", bs = "8k" }
+prepare = [{ precondition = "1x" }]
+
+"""
+SMALL = """[workloads.randread4k]
+tool = "fio"
+jobfile = "violin.fio"
+options = { rw = "randread", bs = "4k" }
+prepare = [{ precondition = "1x" }]
+
+"""
 
 
 def violin(site: Site) -> Mapping[str, str]:
-    """For the lab's map of two paths, which both nodes have: fewer jobs, and two blocks."""
+    """For the lab's map of two paths, which both nodes have: three of the loads, fewer jobs, and
+    one block."""
     uuid = "dmsetup info -c --noheadings -o uuid mpatha"
     (wwid,) = {site.lab.do(number, uuid).strip().removeprefix("mpath-") for number in CLIENTS}
     return {
         "[targets.lun]": (
             f'[inventory]\nslurm = "$SLURM_JOB_NODELIST"\n\n[targets.lun]\nhosts = {site.nodes}'
         ),
+        SEQUENTIAL: "",
+        SMALL: "",
         "WWID": wwid,
         '{ precondition = "1x" }': '{ precondition = "0.1x" }',
         "levels = [10, 20]\nbaseline = 20": "levels = [1, 2]\nbaseline = 2",
-        "blocks = 6": "blocks = 2",
+        "blocks = 6": "blocks = 1",
         'settle = "5s"': 'settle = "0s"',
     }
 
 
+def without(study: str, *tables: str) -> str:
+    """A study without these tables and their own."""
+    for name in map(re.escape, tables):
+        study = re.sub(rf"(?ms)^\[{name}[].].*?(?=^\[(?!{name}[].]))", "", study)
+    return study
+
+
+def reads_of_two_sizes(study: str) -> str:
+    """The first stage of the study of NFS."""
+    left = re.sub(r"(?ms)(\[\[stage\]\].*?)\[\[stage\]\].*(?=\[design\])", r"\1", study)
+    left = re.sub(r"(?m)^primary = .*", 'primary = "read.bw"', left)
+    factors = ("wsize", "fastnet", "streams", "sync", "attributes")
+    loads = ("write", "list")
+    tables = (*(f"workloads.{each}" for each in loads), *(f"factors.{each}" for each in factors))
+    return without(left, "targets.production", *tables)
+
+
 def one_mix(study: str) -> str:
-    """Two of its loads, those that write."""
-    return re.sub(r"\[workloads\.(?:seq|rand)read.*?\n\n", "", study, flags=re.DOTALL)
+    """One load of the study of multipath, that writes most."""
+    loads = ("randread", "mix30w70r")
+    left = re.sub(r"(?m)^primary = .*", 'primary = "write.iops"', study)
+    return without(left, *(f"workloads.{each}" for each in loads))
 
 
 @dataclass(frozen=True)
@@ -252,7 +286,7 @@ class Published:
 
 SHORT_LOADS = {"ramp_time=120s\n": "", "runtime=1800s": "runtime=2s", "iodepth=20": "iodepth=4"}
 PUBLISHED = {
-    "nas": Published("panasas", panasas, first_stage, ready=exported),
+    "nas": Published("panasas", panasas, reads_of_two_sizes, ready=exported),
     "san": Published("violin", violin, one_mix, SHORT_LOADS),
 }
 """By the lab that has what they vary."""
