@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -352,7 +351,7 @@ def test_a_controller_that_is_killed_leaves_nodes_as_they_were(site: Site, tmp_p
         run = site.run(study, out)
         site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs), 300)
         if number % 2:
-            site.until(partial(loaded, out), 3000)
+            site.until(lambda: loaded(out) or run.poll() is not None, 3000)  # noqa: B023
         time.sleep(moments.uniform(0.0, 20.0 if number % 2 else 60.0))
         assert run.poll() is None, site.said
         assert site.seen() != before
