@@ -45,7 +45,7 @@ grep -sH . /sys/block/sd*/device/queue_depth || :
 if systemctl --quiet is-active multipathd; then
     cat /etc/multipath.conf
     multipathd show config local
-    multipathd show maps raw format "%n %N %Q %F"
+    multipathd show maps raw format "%n %F"
 fi
 find /var/lib/iotrial/journal.d -name '*.journal' -exec cat {} + 2>/dev/null || :
 find /sys/fs/cgroup -path '*slurm*' -name 'step_*'
@@ -54,7 +54,8 @@ for each in /proc/[0-9]*/comm; do
 done
 grep -sla 'iotrial-guar[d]' /proc/[0-9]*/cmdline || :
 """
-"""What a run changes, owes or executes on a node."""
+"""What a run changes, owes or executes on a node.  Not how many paths are up: on a busy machine an
+emulated target is late, and iSCSI gives a path up for a while."""
 
 
 def adapted(words: Mapping[str, str], text: str) -> str:
