@@ -45,7 +45,7 @@ grep -sH . /sys/block/sd*/device/queue_depth || :
 if systemctl --quiet is-active multipathd; then
     cat /etc/multipath.conf
     multipathd show config local
-    multipathd show maps raw format "%n %F"
+    multipathd show maps raw format "%n %Q %F"
 fi
 find /var/lib/iotrial/journal.d -name '*.journal' -exec cat {} + 2>/dev/null || :
 find /sys/fs/cgroup -path '*slurm*' -name 'step_*'
