@@ -307,7 +307,10 @@ class Boots:
 
     def _back(self, each: _BootedHost) -> None:
         within = self._within(each.place.name)
-        under_way = each.plot is None and each.failed is None  # a boot was interrupted
+        # A boot that was interrupted is waited for; a host that did not come back in time is not
+        # waited for again.
+        stopped = self.interruption is not None and bool(self.interruption.signal)
+        under_way = stopped and each.plot is None and each.failed is None
         try:
             self.said(f"{each.place.name}: booting into its own kernel and command line")
             means = bring_back(self.reach, each.place, within=within, under_way=under_way)
