@@ -1,4 +1,4 @@
-"""A cluster of Slurm's on this machine: a controller, and a slurmd in each of several boxes
+"""A cluster of Slurm's: a controller on this machine, and a slurmd in each of several boxes
 (tests/lab.py), so that nodes have locks, journals and networks of their own.  Unpacked, and not
 installed; everything is in a folder of the test, and each daemon is ended by its number.
 """
@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,7 +25,7 @@ ClusterName=iotrial
 SlurmctldHost={host}({address})
 SlurmctldPort={port}
 AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock,cred_expire=15
+AuthInfo=socket={socket},cred_expire=15
 SlurmUser=root
 SlurmdUser=root
 ProctrackType=proctrack/{tracking}
@@ -41,11 +42,13 @@ SwitchType=switch/none
 SelectType=select/cons_tres
 MpiDefault=none
 TreeWidth=65533
-KillWait=5
-SlurmdTimeout=30
+KillWait={kill_wait}
+SlurmdTimeout={patience}
+MessageTimeout={patience}
 InactiveLimit=0
 SchedulerParameters=bf_interval=3,sched_interval=3
 MailProg=/bin/true
+{more}
 Epilog={folder}/epilog
 EpilogSlurmctld={folder}/epilog-slurmctld
 {nodes}
@@ -83,15 +86,26 @@ _SCRATCH = "mount -t tmpfs -o mode=1777 scratch /var/tmp"
 _PROGRAMS = ("salloc", "sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 
 
-class Cluster:
-    """``bin`` is the folder to have first on PATH.  ``tracking`` is how Slurm knows the processes
-    of a step.  Skips the test where there is no Slurm."""
+class Controller:
+    """slurmctld here, and Slurm's programs: ``bin`` is the folder to have first on PATH.  ``nodes``
+    is address by name, ``address`` the controller's own, on a network that programs are on which
+    are executed by ``inside``.  ``tracking`` is how Slurm knows the processes of a step.  Skips the
+    test where there is no Slurm."""
 
-    def __init__(self, folder: Path, lab: Lab, count: int = 4, *, tracking: str = "pgid") -> None:
-        self.folder, self.bin = folder, folder / "bin"
-        self._tracking = tracking
+    cpus, kill_wait, patience, more = 2, 5, 30, ""
+
+    def __init__(
+        self,
+        folder: Path,
+        nodes: Mapping[str, str],
+        address: str,
+        *,
+        tracking: str,
+        inside: Sequence[str] = (),
+    ) -> None:
+        self.folder, self.bin, self.inside = folder, folder / "bin", tuple(inside)
+        self.nodes, self._address, self._tracking = nodes, address, tracking
         self._root = with_all_they_need("slurmctld", "slurmd", "slurm-client", "munge")
-        self.boxes = {f"n{number}": lab.box(f"n{number}") for number in range(1, count + 1)}
         libraries = self._root / "usr/lib/x86_64-linux-gnu"
         self._plugins = libraries / "slurm-wlm"
         if not self._plugins.is_dir():
@@ -105,12 +119,9 @@ class Cluster:
             text = _WRAPPER.format(libraries=self._libraries, folder=folder, program=path)
             (self.bin / program).write_text(text)
             (self.bin / program).chmod(0o755)
-        self._write()
-        try:
-            self._start()
-        except BaseException:
-            self.close()
-            raise
+        own = {"plugins": self._plugins, "socket": f"{folder}/munge.sock"}
+        (folder / "slurm.conf").write_text(self.conf(folder=folder, **own))
+        self.key = secrets.token_hex(512)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -120,8 +131,9 @@ class Cluster:
 
     def do(self, *argv: str, check: bool = True) -> str:
         done = subprocess.run(
-            argv, env=self.environment, capture_output=True, text=True, timeout=120, check=False
-        )
+            [*self.inside, *argv], env=self.environment, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
         assert done.returncode == 0 or not check, f"{argv}: {done.stderr}\n{self.logs}"
         return done.stdout
 
@@ -133,6 +145,99 @@ class Cluster:
     @property
     def logs(self) -> str:
         return "\n".join(p.read_text("utf-8", "replace")[-2000:] for p in self.folder.glob("*.log"))
+
+    def free(self, within: float = 60.0) -> None:
+        """Wait until all nodes are idle again."""
+        deadline = time.monotonic() + within
+        while True:
+            listed = ("sinfo", "--noheader", "--Node", "--partition=p", "--format=%T")
+            found = self.do(*listed, check=False).split()
+            if found.count("idle") == len(self.nodes):
+                return
+            assert time.monotonic() < deadline, f"{found}\n{self.logs}"
+            time.sleep(0.2)
+
+    def close(self) -> None:
+        try:
+            self.do("scancel", "--user=root", check=False)
+        finally:
+            self.end("ctl", "munge")
+
+    def end(self, *daemons: str) -> None:
+        """Kill those whose numbers are in these files."""
+        for name in daemons:
+            with suppress(OSError, ValueError):
+                os.kill(int((self.folder / f"{name}.pid").read_text()), signal.SIGKILL)
+
+    def conf(self, **places: object) -> str:
+        """``slurm.conf``, with the places of the machine that it is for, and what else is said."""
+        nodes = "\n".join(
+            f"NodeName={name} NodeHostname={name} NodeAddr={address}"
+            f" Port={self._base + number} CPUs={self.cpus} State=UNKNOWN"
+            for number, (name, address) in enumerate(self.nodes.items(), start=1)
+        )
+        return _CONF.format(
+            host=socket.gethostname().partition(".")[0], address=self._address, port=self._base,
+            nodes=nodes, tracking=self._tracking, kill_wait=self.kill_wait, patience=self.patience,
+            more=self.more, **places,
+        )  # fmt: skip
+
+    @property
+    def epilog(self) -> Path:
+        """A program that is executed on each node behind each job, where it is there."""
+        return self.folder / "epilog.own"
+
+    @property
+    def epilog_slurmctld(self) -> Path:
+        """The same on this machine, where the controller is."""
+        return self.folder / "epilog-slurmctld.own"
+
+    def start(self) -> None:
+        for own in (self.epilog, self.epilog_slurmctld):
+            program = own.with_suffix("")
+            program.write_text(f"#!/bin/sh\n[ ! -e {own} ] || exec sh {own}\n")
+            program.chmod(0o755)
+        key = self.folder / "key"
+        key.write_text(self.key)
+        key.chmod(0o400)
+        self.folder.chmod(0o755)
+        self._daemon(
+            f"{self._root}/usr/sbin/munged", f"--key-file={key}", "--force",
+            f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munge.pid",
+            f"--log-file={self.folder}/munge.log", f"--seed-file={self.folder}/seed",
+        )  # fmt: skip
+        for daemon in ("slurmctld", "slurmd", "slurmstepd"):
+            # They know by what they are called what they are; Debian has links of these names.
+            (self.folder / daemon).symlink_to(f"{self._root}/usr/sbin/{daemon}-wlm")
+        conf = f"{self.folder}/slurm.conf"
+        self._daemon(*self.inside, f"{self.folder}/slurmctld", "-f", conf)
+
+    def _daemon(self, *argv: str) -> None:
+        environment = {**self.environment, "LD_LIBRARY_PATH": self._libraries}
+        environment["SLURM_CONF"] = f"{self.folder}/slurm.conf"
+        done = subprocess.run(
+            argv, env=environment, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, f"{argv}: {done.stderr}\n{self.logs}"
+
+
+class Cluster(Controller):
+    """Its nodes are boxes."""
+
+    def __init__(self, folder: Path, lab: Lab, count: int = 4, *, tracking: str = "pgid") -> None:
+        self.boxes = {f"n{number}": lab.box(f"n{number}") for number in range(1, count + 1)}
+        addresses = {name: box.address for name, box in self.boxes.items()}
+        here = next(iter(self.boxes.values())).here
+        super().__init__(folder, addresses, here, tracking=tracking)
+        (folder / "cgroup.conf").write_text(_CGROUP_CONF)
+        try:
+            self.start()
+            for name in self.boxes:
+                self._begin(name)
+            self.free()
+        except BaseException:
+            self.close()
+            raise
 
     def daemon(self, name: str) -> int:
         """The number of a node's slurmd."""
@@ -147,87 +252,18 @@ class Cluster:
             "-d", f"{self.folder}/slurmstepd",
         )  # fmt: skip
 
-    def free(self, within: float = 60.0) -> None:
-        """Wait until all nodes are idle again."""
-        self._until(len(self.boxes), within)
-
     def close(self) -> None:
-        self.do("scancel", "--user=root", check=False)
-        names = [f"d-{name}.pid" for name in self.boxes]
-        for name in (*names, "ctl.pid", "munge.pid"):
-            with suppress(OSError, ValueError):
-                os.kill(int((self.folder / name).read_text()), signal.SIGKILL)
+        super().close()
+        self.end(*(f"d-{name}" for name in self.boxes))
         for box in self.boxes.values():
             for pid in box.processes():
                 if pid != box.pid:
                     with suppress(OSError):
                         os.kill(pid, signal.SIGKILL)
 
-    def _write(self) -> None:
-        address = next(iter(self.boxes.values())).here
-        nodes = "\n".join(
-            f"NodeName={name} NodeHostname={name} NodeAddr={box.address}"
-            f" Port={self._base + number} CPUs=2 State=UNKNOWN"
-            for number, (name, box) in enumerate(self.boxes.items(), start=1)
-        )
-        (self.folder / "slurm.conf").write_text(
-            _CONF.format(
-                host=socket.gethostname().partition(".")[0], address=address, port=self._base,
-                folder=self.folder, plugins=self._plugins, nodes=nodes, tracking=self._tracking,
-            )
-        )  # fmt: skip
-        (self.folder / "cgroup.conf").write_text(_CGROUP_CONF)
-
-    @property
-    def epilog(self) -> Path:
-        """A program that is executed on each node behind each job, where it is there."""
-        return self.folder / "epilog.own"
-
-    @property
-    def epilog_slurmctld(self) -> Path:
-        """The same on this machine, where the controller is."""
-        return self.folder / "epilog-slurmctld.own"
-
-    def _start(self) -> None:
-        for own in (self.epilog, self.epilog_slurmctld):
-            program = own.with_suffix("")
-            program.write_text(f"#!/bin/sh\n[ ! -e {own} ] || exec sh {own}\n")
-            program.chmod(0o755)
-        key = self.folder / "key"
-        key.write_bytes(secrets.token_bytes(1024))
-        key.chmod(0o400)
-        self.folder.chmod(0o755)
-        self._daemon(
-            f"{self._root}/usr/sbin/munged", f"--key-file={key}", "--force",
-            f"--socket={self.folder}/munge.sock", f"--pid-file={self.folder}/munge.pid",
-            f"--log-file={self.folder}/munge.log", f"--seed-file={self.folder}/seed",
-        )  # fmt: skip
-        for daemon in ("slurmctld", "slurmd", "slurmstepd"):
-            # They know by what they are called what they are; Debian has links of these names.
-            (self.folder / daemon).symlink_to(f"{self._root}/usr/sbin/{daemon}-wlm")
-        self._daemon(f"{self.folder}/slurmctld", "-f", f"{self.folder}/slurm.conf")
-        for name in self.boxes:
-            (self.folder / f"spool-{name}").mkdir()
-            # A box has a /sys of its own, without the control groups that slurmd looks for.
-            freezer = _FREEZER if self._tracking == "cgroup" else ""
-            self.boxes[name].run("sh", "-ec", f"{_GROUPS}{freezer}{_SCRATCH}")
-            self.serve(name)
-        self._until(len(self.boxes), 60.0)
-
-    def _daemon(self, *argv: str) -> None:
-        environment = {**self.environment, "LD_LIBRARY_PATH": self._libraries}
-        environment["SLURM_CONF"] = f"{self.folder}/slurm.conf"
-        done = subprocess.run(
-            argv, env=environment, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert done.returncode == 0, f"{argv}: {done.stderr}\n{self.logs}"
-
-    def _until(self, count: int, within: float) -> None:
-        deadline = time.monotonic() + within
-        while True:
-            listed = ("sinfo", "--noheader", "--Node", "--partition=p", "--format=%T")
-            found = self.do(*listed, check=False).split()
-            if found.count("idle") == count:
-                return
-            assert time.monotonic() < deadline, f"{found}\n{self.logs}"
-            time.sleep(0.2)
+    def _begin(self, name: str) -> None:
+        (self.folder / f"spool-{name}").mkdir()
+        # A box has a /sys of its own, without the control groups that slurmd looks for.
+        freezer = _FREEZER if self._tracking == "cgroup" else ""
+        self.boxes[name].run("sh", "-ec", f"{_GROUPS}{freezer}{_SCRATCH}")
+        self.serve(name)

@@ -25,7 +25,7 @@ from iotrial.model.tunable import Setting
 from iotrial.tunables import tunable
 from iotrial_vmlab import qemu
 from iotrial_vmlab.image import find
-from iotrial_vmlab.lab import places
+from iotrial_vmlab.lab import load, places
 
 ENTRY = (sys.executable, "-c", "from iotrial.cli.main import main; main()")
 
@@ -118,6 +118,15 @@ class Several:
     def __init__(self, lab: VirtualLab, name: str) -> None:
         self.lab = lab
         self.name = name
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.lab.environment["IOTRIAL_CACHE"]) / "vmlab/labs" / self.name
+
+    @property
+    def network(self) -> str:
+        """The multicast address and port of the network among its nodes."""
+        return load(self.folder).group_of("lab")
 
     def do(self, number: int, script: str) -> str:
         """A script on a node, which must succeed; what it says."""

@@ -197,7 +197,7 @@ def test_a_trial_by_a_boot_ends_in_the_host_s_own_boot_after_any_death(
 ) -> None:
     """Kept whole and confirmed, or as before; a unit on the host does what ``bring_back`` does, and
     a guard what ``finish`` does: nobody waits on the machine made up."""
-    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_: None)
+    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_, **__: None)
     before, after = seen(booted()), seen(lived(booted, tried_by_a_boot))
     assert before != after
     came_to = {"nothing": 0, "all": 0}

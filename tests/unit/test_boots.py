@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from iotrial.errors import OwedError, RefusedError
-from iotrial.execute.boot import check_boots, need_own_boot
+from iotrial.execute.boot import Boots, check_boots, need_own_boot
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.runner import execute_on
 from iotrial.hosts.fake import FakeHost
@@ -206,6 +206,24 @@ def test_a_host_in_a_boot_of_a_study_is_not_taken_for_one_that_owes_nothing() ->
         need_own_boot(host)
     host.reboot()
     assert need_own_boot(host) == []
+
+
+def test_a_host_that_was_lost_and_has_left_its_boot_is_booted_again(tmp_path: Path) -> None:
+    """Nobody held its lock for a while: the unit there booted it into its own."""
+    host, said = FakeHost(), list[str]()
+    made = study()
+    boots_of = Boots(reaching(host), tmp_path, said.append, in_turn=True)
+    (trial, *_) = all_blocks(made)
+    due = boots_of.due(made, trial)
+    assert boots_of.boot({"a": made.place}, trial.block, due) == {}
+    boots_of.look_again([made.place])
+    assert boots_of.due(made, trial) == {}
+    host.reboot()
+    boots_of.look_again([made.place])
+    assert said[-1] == "a has left the boot that it was measured in"
+    assert boots_of.due(made, trial) == due
+    assert boots_of.boot({"a": made.place}, trial.block, due) == {}
+    assert boots_of.due(made, trial) == {}
 
 
 def test_what_an_arming_left_that_the_power_cut_is_owed_and_removed() -> None:

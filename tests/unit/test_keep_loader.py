@@ -19,6 +19,7 @@ from iotrial.execute.keep.kept import after_boot, find, kept, refuse_pending, ve
 from iotrial.execute.keep.loader import fitted
 from iotrial.execute.keep.many_hosts import HostProfile
 from iotrial.execute.keep.trial_boot import booted_back, booted_for_trial, in_trial_boot
+from iotrial.execute.settings.restore import boot_id
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.machine import FakeMachine
 from iotrial.hosts.fake.parts.boots import ENTRY, LINE, MENU, BootLoader
@@ -262,7 +263,7 @@ PLACE = StudyHost("box", "root@box")
 @pytest.fixture
 def _unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits on the machine made up: the end of a trial is done by hand."""
-    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_: None)
+    monkeypatch.setattr("iotrial.execute.keep.keeping._watch_on", lambda *_, **__: None)
 
 
 @contextmanager
@@ -309,6 +310,40 @@ def test_a_trial_is_a_boot_and_the_boot_loader_is_told_when_it_is_confirmed() ->
     undo(host, "polled")
     host.reboot()
     assert seen(host) == before
+
+
+@pytest.mark.usefixtures("_unwatched")
+@pytest.mark.parametrize("other", ["polled", "another"])
+def test_a_trial_that_is_refused_does_not_boot_a_host_out_of_one(other: str) -> None:
+    """The same profile again, or another one."""
+    host = FakeHost()
+    with trial_of(host):
+        keep(host, trial=60)
+    before = seen(host), boot_id(host)
+    profile = Profile(other, (POLLED,))
+    shares = {PLACE: HostProfile(profile, fitted(host, export(profile)).files)}
+    again = booted_for_trial(
+        lambda _place: nullcontext(host), shares, 60.0, said=str, stop=Interruption()
+    )
+    with pytest.raises(RefusedError, match=r"not confirmed|still to be restored"), again:
+        pass
+    assert (seen(host), boot_id(host)) == before
+    assert in_trial_boot(host, "polled")
+
+
+def test_only_a_trial_that_was_booted_for_boots_the_host_when_its_time_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(
+        "iotrial.execute.keep.keeping._watch_on", lambda *_, booted: asked.append(booted)
+    )
+    host = FakeHost()
+    with trial_of(host):
+        keep(host, trial=60)
+    plain = Profile("plain", (SWAP,))
+    apply(FakeHost(), plain, export(plain).files, trial=60)
+    assert asked == [True, False]
 
 
 @pytest.mark.usefixtures("_unwatched")

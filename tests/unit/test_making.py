@@ -9,13 +9,15 @@ import pytest
 
 from iotrial.errors import IotrialError, StudyError, TargetRefused, ToolMissing, TrialError
 from iotrial.execute.preflight import check_tools
-from iotrial.execute.targets.making import MKFS, TargetSite, make, mkfs
+from iotrial.execute.targets.making import MKFS, TargetSite, make, mkfs, mount_again
 from iotrial.hosts.fake import FakeHost
 from iotrial.hosts.fake.parts.mounts import EXT4
+from iotrial.look.inodes import folders_of
 from iotrial.look.outline import outline
+from iotrial.look.targets import same
 from iotrial.model.study import Study
 from iotrial.model.target import FILESYSTEMS, MOUNT_POINT, MountSpec, Target
-from iotrial.model.tool import LoadAccess
+from iotrial.model.tool import Leftover, LoadAccess
 from iotrial.plan.load import parse_study
 
 READS, WRITES = LoadAccess(reads=True, writes=False), LoadAccess(reads=True, writes=True)
@@ -60,6 +62,26 @@ def test_a_mount_is_owed_by_each_name_the_kernel_may_give_it() -> None:
     own = {name for name in here.gone_with if name.startswith("0:")}
     assert here.gone_with - own == {"/mnt/new/deep"}
     assert own, "its backing device goes with it"
+
+
+def test_what_is_mounted_again_is_the_same_though_its_number_is_another() -> None:
+    """As the kernel numbers NFS: anew each time."""
+    host = FakeHost()
+    aim = make(site(host), NAS, READS)
+    folder = Leftover("folder", "/mnt/new/deep/iotrial-x", each="study")
+    host.machine.make_folder(folder.path, 0o700)
+    host.machine.make_folder(f"{folder.path}/data", 0o700)
+    known: dict[str, str] = {}
+    folders_of(host, NAS, [folder], known)
+    mount_again(host, NAS, aim.path)
+    same(host, aim)
+    folders_of(host, NAS, [folder], known)
+    host.run(["umount", aim.path])
+    with pytest.raises(TargetRefused, match="is now another disk"):
+        same(host, aim)
+    host.run(["mount", "-t", "nfs", "other:/x", aim.path])
+    with pytest.raises(TargetRefused, match="was replaced"):
+        same(host, aim)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,31 @@ def test_every_full_form_that_can_be_planned_runs_there_too(
             assert ran["trials"]["failed"] == ran["trials"]["invalid"] == 0
 
 
+def test_the_full_form_for_nfs_runs_there_once_its_servers_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Mount options are set by mounting again, each time with another number."""
+    study = tmp_path / "study.toml"
+    run(capsys, "init", "panasas", "--full", str(study))
+    text = study.read_text()
+    for old, new in (
+        ("[targets.server]", '[hosts.box]\nssh = "box"\n\n[targets.server]'),
+        ("SERVER:/EXPORT", "server:/export"), ("PRODUCTION:/EXPORT", "production:/export"),
+        ("range = { from = 131072, to = 1048576, step = 131072 }", "levels = ['unset', 65536]"),
+        ("range = { step = 32768 }\n", ""), ('then = "knee"', 'then = "best"'),
+        ('"100GiB"', '"1GiB"'), ('"10GiB"', '"1GiB"'), ("20000", "200"), ('"1s"', '"0s"'),
+        ("blocks = 6", "blocks = 2"), ("blocks = 8", "blocks = 2"),
+    ):  # fmt: skip
+        assert old in text, old
+        text = text.replace(old, new)
+    text = re.sub(r"# A virtual machine.*?(?=\[factors.streams\])", "", text, flags=re.DOTALL)
+    study.write_text(text.replace(', "flow"', ""))
+    code, ran = run(capsys, "run", str(study), "--pretend", "--out", str(tmp_path / "r"))
+    assert code == 0, ran
+    assert ran["trials"]["failed"] == ran["trials"]["invalid"] == 0
+    assert ran["trials"]["valid"] > 0
+
+
 def test_templates_are_named_by_what_one_wants_to_know_and_the_published_ones_listed_apart(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -196,17 +196,18 @@ def test_a_study_of_kernels_and_a_parameter_on_two_nodes(boots: Boots, tmp_path:
     done = boots.lab.lab.said("run", str(study), "--out", str(out), within=3600)
     assert done.returncode == 0, done.stdout + done.stderr
     rows = [json.loads(line) for line in (out / "boots.jsonl").read_text().splitlines()]
-    assert len(rows) == 2 * 16
+    assert len(rows) >= 2 * 16  # and one for each plot of trials that are repeated
     assert all(row["problem"] == "" for row in rows)
     for row in rows:
         changes = dict(row["changes"])
         assert row["kernel"] == changes["boot.kernel"]
         assert f"nvme.poll_queues={changes['boot.nvme.poll_queues']}" in row["command_line"].split()
-    trials = list(out.glob("trials/*/trial.json"))
-    assert len(trials) == 32
-    for path in trials:
-        trial = json.loads(path.read_text())
-        assert trial["state"] == "valid", trial["doubts"]
+    # On a busy machine loads begin apart, and such a trial is repeated.
+    trials = {path: json.loads(path.read_text()) for path in out.glob("trials/*/trial.json")}
+    valid = {path: trial for path, trial in trials.items() if trial["state"] == "valid"}
+    assert len(valid) == 32, [trial["doubts"] for trial in trials.values()]
+    assert "failed" not in {trial["state"] for trial in trials.values()}
+    for path, trial in valid.items():
         rows = json.loads((path.parent / "before.json").read_text())
         seen = {(device, knob): value for device, knob, value in rows}
         wanted = trial["trial"]["treatment"]

@@ -150,11 +150,12 @@ def _need_parameter(host: Host, name: str, releases: Sequence[str]) -> None:
 @dataclass
 class _BootedHost:
     """A host that is not in its own boot: ``plot`` is what it was booted for (None: it is not
-    known), ``own`` its own kernel and command line."""
+    known), ``boot_id`` which boot that is, ``own`` its own kernel and command line."""
 
     place: StudyHost
     own: tuple[str, str]
     plot: tuple[int, Changes] | None = None
+    boot_id: str = ""
     failed: tuple[int, Changes] | None = None
     why: str = ""
 
@@ -182,6 +183,18 @@ class Boots:
             if known is None or (trial.block, changes) not in (known.plot, known.failed):
                 found[name] = changes
         return found
+
+    def look_again(self, places: Iterable[StudyHost]) -> None:
+        """Hosts that were lost may have left their boot meanwhile, by the unit there or the power:
+        such a one is due again."""
+        for place in places:
+            known = self.hosts.get(place.name)
+            if known is None or known.plot is None:
+                continue
+            with suppress(HostUnreachable), self.reach(place) as host:
+                if _boot_id(host) != known.boot_id:
+                    known.plot = None
+                    self.said(f"{place.name} has left the boot that it was measured in")
 
     def problem(self, study: Study, trial: Trial) -> str:
         """Why a trial's hosts are not in its boot, where they could not be; '' where they are."""
@@ -264,7 +277,7 @@ class Boots:
         took = time.monotonic() - began
         came = mark in up.command_line.split()
         if came:
-            known.plot = plot
+            known.plot, known.boot_id = plot, host_id
             self.took.setdefault(place.name, []).append(took)
         else:
             known.failed = plot
@@ -294,7 +307,10 @@ class Boots:
 
     def _back(self, each: _BootedHost) -> None:
         within = self._within(each.place.name)
-        under_way = each.plot is None and each.failed is None  # a boot was interrupted
+        # A boot that was interrupted is waited for; a host that did not come back in time is not
+        # waited for again.
+        stopped = self.interruption is not None and bool(self.interruption.signal)
+        under_way = stopped and each.plot is None and each.failed is None
         try:
             self.said(f"{each.place.name}: booting into its own kernel and command line")
             means = bring_back(self.reach, each.place, within=within, under_way=under_way)

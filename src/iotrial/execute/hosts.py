@@ -221,10 +221,7 @@ class Hosts:
         """Have every host that a trial needs at hand: in its boot, reached, paid what it is owed,
         and ready.  Raises HostsUnreachable for those that are not, BootFailed for those that are
         not in that boot."""
-        booting = boot_factors(self.study)
-        due = self.boots.due(self.study, trial) if booting else {}
-        if booting and not due and (problem := self.boots.problem(self.study, trial)):
-            raise BootFailed(problem)  # of the trial before, in the same boot
+        due = self._due(trial)
         unready = self._boot(trial, due) if due else {}
         needed = {*needed_by(self.study, trial), *self.lenders}
         gone = [each.name for each in self.study.places if each.name not in self.sessions]
@@ -249,6 +246,17 @@ class Hosts:
             raise HostsUnreachable(lost)
         if unready:
             raise BootFailed(next(iter(unready.values())))
+
+    def _due(self, trial: Trial) -> dict[str, Changes]:
+        """The hosts that must be booted for a trial.  Raises BootFailed where that has failed for
+        the trial before, in the same boot."""
+        if not boot_factors(self.study):
+            return {}
+        self.boots.look_again(each for each in self.study.places if each.name not in self.sessions)
+        due = self.boots.due(self.study, trial)
+        if not due and (problem := self.boots.problem(self.study, trial)):
+            raise BootFailed(problem)
+        return due
 
     def _boot(self, trial: Trial, due: Mapping[str, Changes]) -> dict[str, str]:
         """Boot hosts for a trial; gives back why some could not be, by name.  What else they are

@@ -2,7 +2,10 @@
 
 A file or directory target is known by file system and inode.  It is looked at again before every
 trial, links not followed, and after every trial taken down anew, since a load may make its file
-again.  The folder that a tool works in is known likewise from when we made it.
+again.  The folder that a tool works in is known likewise from when we made it.  A file system
+without a block device (NFS, btrfs) has a new number each time it is mounted; where we mount it
+ourselves, which settings and cold caches do in the middle of a study, its source says that it is
+the same.
 
 Others: who else could change what a path leads to, between our look and a load's open.
 
@@ -23,6 +26,7 @@ from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused
 from iotrial.look import reading
+from iotrial.look.mounts import parse_mountinfo
 from iotrial.model.host import Reader
 from iotrial.model.target import PreparedTarget, Target
 from iotrial.model.tool import Leftover, inside
@@ -43,7 +47,7 @@ def need_same(host: Reader, aim: PreparedTarget) -> None:
     put it there now.  Raises TargetRefused."""
     found = reading.itself(host, aim.path)
     meant = found is None or _is_meant(aim, found)
-    if not meant or (found.inode_of if found else "") != aim.inode:
+    if not meant or not _is_it(host, aim.target, found, aim.inode):
         raise _another(host, aim.target, aim.path, aim.inode)
     if aim.target.kind == "file":
         need_kept(host, aim.target, str(PurePosixPath(aim.path).parent))
@@ -53,6 +57,30 @@ def need_same(host: Reader, aim: PreparedTarget) -> None:
 
 def _is_meant(aim: PreparedTarget, found: reading.FileStatus) -> bool:
     return found.is_file if aim.target.kind == "file" else found.is_folder
+
+
+def _is_it(host: Reader, target: Target, found: reading.FileStatus | None, was: str) -> bool:
+    """Is it what was known as ``was``?"""
+    if found is None or found.inode_of == was:
+        return (found.inode_of if found else "") == was
+    return was.rpartition(":")[2] == str(found.inode) and _mounted_anew(host, target, found)
+
+
+def _mounted_anew(host: Reader, target: Target, found: reading.FileStatus) -> bool:
+    """Does it lie on what the study mounts for the target, and the kernel numbers at each mount?"""
+    point = reading.itself(host, target.path) if target.mount else None
+    if target.mount is None or point is None or point.filesystem != found.filesystem:
+        return False
+    text = host.read("/proc/self/mountinfo").decode("utf-8", "surrogateescape")
+    there = [each for each in parse_mountinfo(text) if each.point == target.path]
+    source = target.mount.source
+    meant = reading.resolve(host, source) if source.startswith("/") else source
+    return bool(there) and not there[-1].on_block_device and _same_source(there[-1].source, meant)
+
+
+def _same_source(one: str, other: str) -> bool:
+    """A server's path loses its last slash."""
+    return one.rstrip("/") == other.rstrip("/")
 
 
 def folders_of(
@@ -65,7 +93,8 @@ def folders_of(
         for path in (left.path, inside(left.path)):
             found = reading.itself(host, path)
             was = known.get(path, "") if left.each == "study" else ""
-            if found is None or not found.is_folder or (was and was != found.inode_of):
+            same = not was or _is_it(host, target, found, was)
+            if found is None or not found.is_folder or not same:
                 raise _another(host, target, path, was)
             known[path] = found.inode_of
     _need_plain(host, target, wanted)

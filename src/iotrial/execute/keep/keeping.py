@@ -339,6 +339,7 @@ def begun(
     stamp = f"{place}/{name}{MENU}"  # of the menu of a boot loader
     debts = (*_former_files(host, files, stamp), *_former_values(host, live))
     notes = (*renamings(names), *at_next_boot(host, place))
+    booted = bool(trial) and any(each.loader for each in files)
     if trial:  # the boot loader is told by `confirm`
         files = [each for each in files if not each.loader]
     # Whatever we have just begun ends with us, before the guard gives anything back: a rename that
@@ -362,7 +363,8 @@ def begun(
             try:
                 journal.owe_all(debts)
                 if trial:
-                    _watch_on(host, name, trial)  # first: the change itself may cut the link
+                    # First: the change itself may cut the link.
+                    _watch_on(host, name, trial, booted=booted)
                 _change(host, files, stamp, live, stop)
                 yield notes
             except OutcomeUnknown:
@@ -592,12 +594,12 @@ def _as_now(host: Host, session: JournalFile) -> JournalFile:
     return replace(session, boot_id=boot_id(host))
 
 
-def _watch_on(host: Host, name: str, seconds: float) -> None:
+def _watch_on(host: Host, name: str, seconds: float, *, booted: bool) -> None:
     """Leave a guard behind, that pays when the time is over, and boots the host back where it was
-    booted for the trial: its only sign of life is that somebody still waits.  It carries no mark:
-    it lives on when we have ended.  Whoever waits looks each second whether the journal is still
-    this one: what was confirmed or undone, and may be tried again by the same name, is no business
-    of this guard's any more."""
+    ``booted`` for the trial: its only sign of life is that somebody still waits.  It carries no
+    mark: it lives on when we have ended.  Whoever waits looks each second whether the journal is
+    still this one: what was confirmed or undone, and may be tried again by the same name, is no
+    business of this guard's any more."""
     path = f"{folder(host)}/{name}{SUFFIX}"
     argv = guard_argv(path, lock_path(host), 0.0)
     waits = 'now=; read -r now <"$3"; [ "$now" = "$5" ] && [ "$left" -gt 0 ]'
@@ -614,7 +616,7 @@ def _watch_on(host: Host, name: str, seconds: float) -> None:
         " </dev/null >/dev/null 2>&1 &"
     )
     report = f"{folder(host)}/{name}{REPORT}"
-    words = (f"{seconds:.0f}", argv[2], path, argv[5], report, BOOT_SCRIPT)
+    words = (f"{seconds:.0f}", argv[2], path, argv[5], report, BOOT_SCRIPT if booted else "")
     done = host.run([*UNMARKED, "sh", "-c", quiet, "iotrial-try", *words])
     if done.exit != 0:
         raise HostError(f"{host.name}: cannot start the guard: {done.complaint}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from iotrial.errors import HostError, Interrupted, RefusedError
@@ -42,7 +42,7 @@ def booted_for_trial(
     stop: Interruption,
 ) -> Iterator[None]:
     """Boot each host that has boot parameters with them, for ``trial`` seconds at least; an error,
-    here or within the context, boots all of them back.
+    here or within the context, boots those back that were booted here, and no other.
 
     Raises RefusedError, before anything is changed on a host, where it cannot be booted or its
     share cannot be kept, and where the parameters are not in force after the boot; HostUnreachable
@@ -50,12 +50,14 @@ def booted_for_trial(
     """
     check_period(trial)
     mine = {place: share for place, share in shares.items() if _booted(share)}
+    boots = _TrialBoots(reach, trial, said, stop)
     try:
-        _TrialBoots(reach, trial, said, stop).boot_all(mine)
+        boots.boot_all(mine)
         yield
     except BaseException as raised:
         under_way = isinstance(raised, Interrupted)
-        left = brought_back(reach, tuple(mine), said=said, under_way=under_way)
+        armed = tuple(place for place in mine if place.name in boots.armed)
+        left = brought_back(reach, armed, said=said, under_way=under_way)
         for name, error in left.items():
             said(f"{name} is not booted back yet ({error}): a unit there does it")
         raise
@@ -68,10 +70,14 @@ def _booted(share: HostProfile) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class _TrialBoots:
+    """``armed`` are the hosts that a boot was asked of: another may run a boot that is none of
+    ours, as one that was refused for it."""
+
     reach: Connect
     trial: float
     said: Callable[[str], None]
     stop: Interruption
+    armed: set[str] = field(default_factory=set)
 
     def boot_all(self, shares: Mapping[StudyHost, HostProfile]) -> None:
         jobs = {place.name: partial(self._boot, place, share) for place, share in shares.items()}
@@ -87,11 +93,12 @@ class _TrialBoots:
             if means.level or means.owed:
                 raise RefusedError(
                     f"{host.name}: a boot of a study is still to be restored",
-                    advice=f"First: iotrial restore {place.way}",
+                    advice=f"First: iotrial restore -- '{place.way}'",
                 )
             former = host.read(BOOT_ID).decode().strip()
             self.said(f"{place.name}: booting with {asked}, by {METHODS[means.method]}")
             own = (means.release, means.command_line)
+            self.armed.add(place.name)
             mark, why = boot_with(host, means, own, changes, self.trial + _GRACE)
             if why:
                 raise HostError(f"{place.name} cannot boot with {asked}: {why}")

@@ -293,7 +293,8 @@ def _mount(site: TargetSite, point: str, what: MountSpec) -> None:
 def mount_again(host: Host, target: Target, point: str) -> None:
     """Unmount what was mounted for ``target`` at ``point`` and mount it again.  It is owed already.
 
-    Raises TrialError when it is in use, or has become another device by its number.
+    Raises TrialError when it is in use, or has become another device by its number.  One that is
+    on no block device (NFS) may have another number each time.
     """
     before = _mounts(host, point)
     if not before or not (target.mount or target.filesystem):
@@ -303,8 +304,12 @@ def mount_again(host: Host, target: Target, point: str) -> None:
     argv = ["mount", "-t", what.type, *(["-o", what.options] if what.options else [])]
     _must(host.run([*argv, what.source, point], timeout=_MAKE_WITHIN), f"mount {what.source}")
     after = _mounts(host, point)
-    if [each.devno for each in after] != [each.devno for each in before]:
+    if [_device_of(each) for each in after] != [_device_of(each) for each in before]:
         raise TrialError(f"{point} has another device number since the remount")
+
+
+def _device_of(there: MountEntry) -> str:
+    return there.devno if there.on_block_device else f"{there.fstype} {there.source}"
 
 
 def _names(host: Host, source: str) -> tuple[str, ...]:

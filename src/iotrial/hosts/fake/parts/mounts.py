@@ -174,6 +174,8 @@ _KNOWN = {
     ),
 }
 """Settings by file system, in the order they are shown."""
+_TIMES = ("acregmin", "acregmax", "acdirmin", "acdirmax")
+"""What actimeo of NFS sets at once."""
 _START = {"rw": "rw", "atime": "relatime"}
 _SERVED = {
     word.partition("=")[0]: word
@@ -488,12 +490,23 @@ def _full(options: str) -> str:
 def _taken(kind: str, options: str) -> dict[str, str | None]:
     """Setting → word; None for one that the file system does not know."""
     found: dict[str, str | None] = {}
-    for word in filter(None, options.split(",")):
+    words = [each for word in filter(None, options.split(",")) for each in _spelt_out(word)]
+    for word in words:
         name, _, value = word.partition("=")
         key = _FLAGS.get(name, name)
         known = key in _KNOWN[kind] and bool(value) == (name not in _FLAGS)
         found[key] = word if known else None
     return found
+
+
+def _spelt_out(word: str) -> tuple[str, ...]:
+    """The words that one stands for.
+
+    >>> _spelt_out("actimeo=30")
+    ('acregmin=30', 'acregmax=30', 'acdirmin=30', 'acdirmax=30')
+    """
+    name, _, value = word.partition("=")
+    return tuple(f"{each}={value}" for each in _TIMES) if name == "actimeo" else (word,)
 
 
 def _below(paths: Iterable[str], folder: str) -> list[str]:
