@@ -2,7 +2,7 @@
 
 ::
 
-    study.toml  jobfiles/    the study as it was, and the job files it names
+    study.toml  jobfiles/    the study as it was, and the job files and recordings it names
     inventory.json           the hosts that an inventory came to, and how ssh(1) reaches them
     plan.jsonl               a head line, then one planned trial a line, appended and fsynced
     hosts/NAME.json          facts, written once
@@ -199,10 +199,10 @@ def create(folder: Path, study: Study, offer: HostCapabilities) -> Store:
     files.make_folder(folder / "trials", folder)
     files.write_text(folder / "study.toml", study.text, folder)
     for workload in study.workloads:
-        if workload.jobfile:
+        if text := workload.jobfile or workload.trace:
             path = _jobfile(folder, workload.name)
             files.make_folder(path.parent, folder)
-            files.write_text(path, workload.jobfile, folder)
+            files.write_text(path, text, folder)
     if study.inventory:
         files.write_json(folder / INVENTORY, dict(study.inventory), folder)
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
@@ -312,7 +312,13 @@ def _study(folder: Path) -> Study:
     hosts: dict[str, Any] = {}
     if (folder / INVENTORY).exists():
         hosts = rows.inventory_in(files.read_object(folder / INVENTORY, folder))
-    return parse_study(text, str(path), read, recorded_hosts(hosts))
+    return parse_study(
+        text,
+        str(path),
+        read,
+        recorded_hosts(hosts),
+        lambda workload, *_: files.read_text(_jobfile(folder, workload), folder),
+    )
 
 
 def _jobfile(folder: Path, workload: str) -> Path:

@@ -17,7 +17,7 @@ another, and how many at once.  Pure; the parts of a recording are looked at one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,7 +127,6 @@ class _Counting:
         self._ticks = {name: np.zeros(ticks, np.int64) for name in OPERATIONS.values()}
         self._flying, self._last = 0, 0
         self._ends: dict[str, npt.NDArray[np.int64]] = {}
-        self._pending: dict[tuple[int, int], list[tuple[int, int]]] = {}
 
     def add(self, events: TraceEvents, *, responses: bool) -> None:
         queued = events.only(events.kind == QUEUED)
@@ -136,7 +135,6 @@ class _Counting:
             if len(mine):
                 self._asked(name, mine)
         self._in_flight(events)
-        self._pending.clear()
         if responses:
             self._responses(events)
 
@@ -197,30 +195,12 @@ class _Counting:
         self._flying, self._last = int(depths[-1]), int(at[-1])
 
     def _responses(self, events: TraceEvents) -> None:
-        """Sector by sector, as requests may be merged and split."""
-        waits = self._pending
-        rows = zip(
-            events.kind.tolist(), events.device.tolist(), events.sector.tolist(),
-            events.sectors.tolist(), events.at.tolist(), events.operation.tolist(), strict=True,
-        )  # fmt: skip
-        for kind, device, sector, sectors, at, operation in rows:
-            if not sectors or kind == ISSUED:
-                continue
-            if kind == QUEUED:
-                waits.setdefault((device, sector), []).append((at, sectors))
-                continue
-            here, end = sector, sector + sectors
-            while here < end and (queue := waits.get((device, here))):
-                asked, length = queue.pop(0)
-                if not queue:
-                    del waits[device, here]
-                if here + length > end:  # the rest of it is another request
-                    waits.setdefault((device, end), []).append((asked, here + length - end))
-                    break
-                kept = self.response.setdefault(OPERATIONS[chr(operation)], [])
-                if len(kept) < _RESPONSES:
-                    kept.append((at - asked) / 1e9)
-                here += length
+        operations = events.operation
+        for place, waited in responses(events):
+            name = OPERATIONS[chr(int(operations[place]))]
+            kept = self.response.setdefault(name, [])
+            if len(kept) < _RESPONSES:
+                kept.append(waited / 1e9)
 
     def character(self) -> LoadCharacter:
         every = sum(self._ticks.values(), np.zeros(1, np.int64))
@@ -252,6 +232,32 @@ class _Counting:
                 for name, found in self.response.items()
             },
         )
+
+
+def responses(events: TraceEvents) -> Iterator[tuple[int, int]]:
+    """Which event queued an I/O (its place), and how long until the completion of its last sector,
+    ns.  Sector by sector, as requests may be merged and split."""
+    waits: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    rows = zip(
+        events.kind.tolist(), events.device.tolist(), events.sector.tolist(),
+        events.sectors.tolist(), events.at.tolist(), strict=True,
+    )  # fmt: skip
+    for place, (kind, device, sector, sectors, at) in enumerate(rows):
+        if not sectors or kind == ISSUED:
+            continue
+        if kind == QUEUED:
+            waits.setdefault((device, sector), []).append((place, at, sectors))
+            continue
+        here, end = sector, sector + sectors
+        while here < end and (queue := waits.get((device, here))):
+            asked, began, length = queue.pop(0)
+            if not queue:
+                del waits[device, here]
+            if here + length > end:  # the rest of it is another request
+                waits.setdefault((device, end), []).append((asked, began, here + length - end))
+                break
+            yield asked, at - began
+            here += length
 
 
 def _summed(ticks: npt.NDArray[np.int64], each: int) -> npt.NDArray[np.int64]:

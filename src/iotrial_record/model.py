@@ -31,8 +31,9 @@ _BUSY = 0.99
 _WHOLE = 100
 
 
-def job_file(index: TraceFacts, load: LoadCharacter) -> str:
-    """The job file.  Its target is ``$TARGET``, which fio takes from the environment.
+def job_file(index: TraceFacts, load: LoadCharacter, *, target: bool = True) -> str:
+    """The job file.  Its ``target`` is ``$TARGET``, which fio takes from the environment; without
+    it none is named.
 
     Raises ValueError for a recording without a read or write."""
     reads, writes = (load.operations.get(name) for name in ("read", "write"))
@@ -45,7 +46,8 @@ def job_file(index: TraceFacts, load: LoadCharacter) -> str:
     ]
     if writes is not None:
         lines.append("; IT WRITES: existing data is lost.")
-    lines += ["[recorded]", "filename=${TARGET}", "direct=1", "time_based=1", "runtime=60s"]
+    lines += ["[recorded]", *(["filename=${TARGET}"] if target else [])]
+    lines += ["direct=1", "time_based=1", "runtime=60s"]
     lines += _engine(load)
     lines += _kinds(reads, writes)
     lines += _sizes(reads, writes)

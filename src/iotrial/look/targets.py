@@ -138,7 +138,8 @@ def _ready_device(host: Reader, target: Target, reach: LoadAccess) -> PreparedTa
     if reach.writes:
         _need_armed(host, target, device, identity)
     need_lasting_name(target, device, disk)
-    return PreparedTarget(target, reading.resolve(host, path), device.disk_name, disk)
+    there = reading.resolve(host, path)
+    return PreparedTarget(target, there, device.disk_name, disk, capacity=device.size)
 
 
 def _need_medium(target: Target, device: BlockDevice, identity: DeviceIdentity) -> None:

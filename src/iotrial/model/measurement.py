@@ -96,6 +96,9 @@ def _metric(name: str) -> Metric:
     if quantity.startswith("response."):
         end = quantity.removeprefix("response.")
         return Metric(name, "s", higher=False, title=f"{operation} response time {end}")
+    if quantity.startswith("late."):
+        end = quantity.removeprefix("late.")
+        return Metric(name, "s", higher=False, title=f"{operation} lateness {end}")
     unit, higher, title = QUANTITIES[quantity]
     said = "" if operation == "cpu" else operation
     return Metric(name, unit, higher, f"{said} {title}".strip())

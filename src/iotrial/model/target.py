@@ -119,7 +119,8 @@ class PreparedTarget:
     ``path`` is what the tool is given (device node, file, or directory); ``device`` the kernel
     name whose ``queue/`` is tuned (empty where there is none, such as a network mount);
     ``identity`` who that device was when it was made ready; ``inode`` which file or folder lay
-    at the path then (file system and inode; '' none).
+    at the path then (file system and inode; '' none); ``capacity`` the bytes of a device that
+    the load is aimed at (0: not known).
     """
 
     target: Target
@@ -127,6 +128,7 @@ class PreparedTarget:
     device: str
     identity: DeviceIdentity | None
     inode: str = ""
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True)

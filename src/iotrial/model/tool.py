@@ -21,11 +21,13 @@ from iotrial.model.workload import Workload
 @dataclass(frozen=True, slots=True)
 class ToolTarget:
     """What a load is aimed at, as a tool needs to know it: ``path`` given to the tool, ``kind``
-    of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default)."""
+    of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default),
+    ``capacity`` what there is (0: not known)."""
 
     path: str
     kind: Literal["device", "file", "directory"]
     size: int = 0
+    capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,4 +349,4 @@ def aimed_at(aim: PreparedTarget) -> ToolTarget:
     """What a tool is told of a target."""
     if aim.target.filesystem:
         return ToolTarget(aim.path, "directory")
-    return ToolTarget(aim.path, aim.target.under_load, aim.target.size)
+    return ToolTarget(aim.path, aim.target.under_load, aim.target.size, aim.capacity)

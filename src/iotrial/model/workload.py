@@ -24,6 +24,8 @@ Each = Literal["study", "block", "trial"]
 OptionValue = str | int | float | bool
 Start = Literal["plain", "server"]
 RESPONSE = "response time from the intended start of each I/O"
+TRACED = "iotrial trace 1 "
+"""How a trace begins; the seconds that it lasts follow."""
 BESIDE, ALONE = "beside", "alone"
 """What a factor varies as if it were an option: the workload that runs meanwhile, or none."""
 
@@ -134,7 +136,9 @@ class Workload:
     (:class:`iotrial.model.tool.SupportsServer`).  ``beside`` names the workload that runs at the
     same time ('': none); a ``neighbour`` is one that is named so: it has no trials of its own, and
     its ``target`` is its own ('': that of the trial).  ``offered``: it is measured at each of these
-    rates, in one trial."""
+    rates, in one trial.  ``trace`` is what a replay does: a first line with :data:`TRACED`, then a
+    line for each I/O in the order of time: when it began (µs), the number of its thread, what it
+    was (0 read, 1 write, 2 trim, 3 sync), offset and length in bytes, how long it took (µs)."""
 
     name: str
     tool: str
@@ -151,6 +155,7 @@ class Workload:
     target: str = ""
     neighbour: bool = False
     offered: OfferedRates | None = None
+    trace: str = ""
 
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)

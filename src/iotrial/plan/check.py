@@ -72,6 +72,8 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     for name, load in spec.workloads.items():
         if load.offered is not None:
             yield from _offered(("workloads", name), load, load.offered)
+        if load.recorded:
+            yield from _recorded(("workloads", name), load)
     yield from _hosting(spec)
     yield from _listening(spec)
     yield from _over_hosts(spec)
@@ -142,6 +144,19 @@ def _knob(path: KeyPath, knob: KnobTable) -> Iterator[StudyProblem]:
         yield StudyProblem((*path, "file"), why)
     if "{value}" not in knob.content:
         yield StudyProblem((*path, "content"), message, 'For example content = "depth {value}"')
+
+
+def _recorded(path: KeyPath, load: WorkloadTable) -> Iterator[StudyProblem]:
+    """What a recording cannot be for."""
+    if load.tool not in ("replay", "fio"):
+        what = f"{load.tool} does no recording again; replay does, and fio a load like it"
+        yield StudyProblem((*path, "recorded"), what, 'Use tool = "replay".')
+    if load.jobfile:
+        what = "a workload has a job file or a recording, not both"
+        yield StudyProblem((*path, "jobfile"), what, "Remove one.")
+    if load.offered is not None:
+        what = "a recording has rates of its own"
+        yield StudyProblem((*path, "offered"), what, "Remove it.")
 
 
 def _offered(path: KeyPath, load: WorkloadTable, table: OfferedTable) -> Iterator[StudyProblem]:

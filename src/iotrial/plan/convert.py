@@ -28,7 +28,7 @@ from iotrial.model.study import (
     Sweep,
 )
 from iotrial.model.target import MountSpec, Target, TargetKind
-from iotrial.model.workload import CustomMetric, OfferedRates, OptionValue, Workload
+from iotrial.model.workload import TRACED, CustomMetric, OfferedRates, OptionValue, Workload
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.saturate import MOST_FINALS
@@ -38,6 +38,7 @@ from iotrial.plan.schema import (
     HostTable,
     MetricTable,
     OfferedTable,
+    RecordedTable,
     OneOf,
     RangeTable,
     StageTable,
@@ -243,13 +244,15 @@ def target_place(table: TargetTable) -> tuple[TargetKind, str]:
     return "loop", table.loop.directory if table.loop else ""
 
 
-def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
-    """``jobfile`` is the text of the job file, empty where there is none."""
+def workload(name: str, table: WorkloadTable, text: str) -> Workload:
+    """``text`` is that of the job file, or of the trace, empty where there is none."""
+    traced = text.startswith(TRACED)
     return Workload(
         name,
         table.tool,
         options=tuple(table.options.items()),
-        jobfile=jobfile,
+        jobfile="" if traced else text,
+        trace=text if traced else "",
         cache=table.cache,
         prepare=tuple(table.prepare),
         cleanup=tuple(table.cleanup),
@@ -261,6 +264,13 @@ def workload(name: str, table: WorkloadTable, jobfile: str) -> Workload:
         target=table.target,
         offered=offered(table.offered) if table.offered else None,
     )
+
+
+def recorded(given: str | RecordedTable) -> RecordedTable:
+    """A folder alone is the whole recording."""
+    if isinstance(given, RecordedTable):
+        return given
+    return RecordedTable(folder=given, begin=0.0, time=None)
 
 
 def offered(table: OfferedTable) -> OfferedRates:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from iotrial.errors import StudyError
+from iotrial.errors import StudyError, UsageError
 from iotrial.files import read_given
 from iotrial.model.study import Study, StudyHost, digest
 from iotrial.model.tunable import Tunable
@@ -24,9 +24,10 @@ from iotrial.plan.check import checks, host_problems
 from iotrial.plan.convert import staged_loads, stages, with_finer
 from iotrial.plan.inventory import Book, check_ways, inventory_problems, looked_up, with_inventory
 from iotrial.plan.problem import StudyProblem, StudySource, locate, raise_all, study_error
-from iotrial.plan.schema import KnobTable, StudyFile
+from iotrial.plan.schema import KnobTable, RecordedTable, StudyFile
 from iotrial.plan.sense import chore_problems, decide, study_problems, tool_problems, unmeasured
 from iotrial.plan.validate import validate
+from iotrial.plugins import wing
 from iotrial.tunables import Catalogue, command
 from iotrial.tunables import file as configuration
 
@@ -47,6 +48,7 @@ def load_study(path: Path) -> Study:
         str(path),
         lambda name: _job_text(path.parent / name),
         lambda table: looked_up(table, path.parent),
+        recording=lambda _, tool, table: _recorded(path.parent, tool, table),
     )
     check_ways((each.name, each.ssh) for each in study.hosts)
     raise_all(
@@ -89,6 +91,17 @@ def _job_text(path: Path) -> str:
     return raw.decode("utf-8")
 
 
+def _recorded(folder: Path, tool: str, table: RecordedTable) -> str:
+    """What a tool does of a recording, by the wing that records."""
+    module = wing("iotrial_record.again")
+    if module is None:
+        raise UsageError(
+            "iotrial_record is not installed", advice="Install iotrial with all of its packages."
+        )
+    text: str = module.text_for(tool, folder / table.folder, table.begin, table.time)
+    return text
+
+
 def _without_waiting(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
@@ -124,11 +137,16 @@ def _rows(name: str, table: KnobTable) -> tuple[Tunable, ...]:
 
 
 def parse_study(
-    text: str, file: str, read: Callable[[str], str], book: Book | None = None
+    text: str,
+    file: str,
+    read: Callable[[str], str],
+    book: Book | None = None,
+    recording: Callable[[str, str, RecordedTable], str] | None = None,
 ) -> Study:
     """The study that ``text`` says.  ``file`` is its name, for messages and for the study's own
     name; ``read`` gives the text of a job file by the name the study has for it (OSError or
-    UnicodeDecodeError where there is none), and ``book`` the hosts of an inventory.
+    UnicodeDecodeError where there is none), ``book`` the hosts of an inventory, and ``recording``
+    what a workload's tool does of a recording (UsageError where it cannot be read).
 
     Factors with ``levels = "available"`` have no levels yet: see :mod:`iotrial.plan.available`.
     Raises StudyError.
@@ -137,7 +155,7 @@ def parse_study(
     spec, entries = with_inventory(spec, book)
     knobs = tuple(row for name, table in spec.knobs.items() for row in _rows(name, table))
     raise_all(checks(spec, Catalogue(knobs)), source)
-    workloads = _workloads(spec, read, source)
+    workloads = _workloads(spec, read, recording, source)
     study = _study(spec, workloads, knobs, source)
     if not entries:
         return study
@@ -191,11 +209,25 @@ def _advice(lines: Sequence[str], line: int) -> str:
 
 
 def _workloads(
-    spec: StudyFile, read: Callable[[str], str], source: StudySource
+    spec: StudyFile,
+    read: Callable[[str], str],
+    recording: Callable[[str, str, RecordedTable], str] | None,
+    source: StudySource,
 ) -> tuple[Workload, ...]:
     found: list[Workload] = []
     problems: list[StudyProblem] = []
     for name, table in spec.workloads.items():
+        if table.recorded:
+            path = ("workloads", name, "recorded")
+            text = ""
+            try:
+                if recording is None:
+                    raise UsageError("a recording cannot be read here", advice="Remove it.")
+                text = recording(name, table.tool, convert.recorded(table.recorded))
+            except UsageError as error:
+                problems.append(StudyProblem(path, error.message, error.advice))
+            found.append(convert.workload(name, table, text))
+            continue
         jobfile = ""
         try:
             jobfile = read(table.jobfile) if table.jobfile else ""
@@ -242,7 +274,7 @@ def _study(
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,
-        digest=digest(source.text, *(each.jobfile for each in workloads if each.jobfile)),
+        digest=digest(source.text, *(text for each in workloads if (text := each.jobfile or each.trace))),
         stages=parts,
         knobs=knobs,
     )

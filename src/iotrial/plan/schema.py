@@ -527,6 +527,16 @@ class OfferedTable(_Table):
     )
 
 
+class RecordedTable(_Table):
+    """A part of a recording."""
+
+    folder: str = Field(description="Folder of `iotrial record`, relative to the study.")
+    begin: Duration = Field(0.0, description="Where the part begins.", examples=["10m"])
+    time: Duration | None = Field(
+        None, description="How long it is; default: to the end.", examples=["60s"]
+    )
+
+
 class WorkloadTable(_Table):
     """A load: a tool with its options, or with a job file, or a command of your own."""
 
@@ -538,6 +548,12 @@ class WorkloadTable(_Table):
     )
     jobfile: str = Field(
         "", description="Job file of the tool, relative to the study.", examples=["my.fio"]
+    )
+    recorded: str | RecordedTable = Field(
+        "",
+        description="Recording of `iotrial record`, relative to the study. `replay` does its I/Os"
+        " again at their times; `fio` a job file with the same character.",
+        examples=["monday", {"folder": "monday", "begin": "10m", "time": "60s"}],
     )
     offered: OfferedTable | None = Field(
         None,

@@ -1,0 +1,447 @@
+"""replay: the I/Os of a recording again, at their places and at their times, by fio.
+
+The load is open: an I/O begins at its time, whether or not those before it have ended; a slower
+setting is not asked for less.  How fio 3.33 replays, tried out and read in its ``iolog.c``:
+
+* A log of version 3 (``timestamp file action offset length``) gives the time since the I/O before.
+  What is late stays late, and everything after it; the load is closed, and a slow storage stretches
+  it.  An asynchronous engine polls until the next I/O is due, which takes a whole CPU.
+* A log of version 2 has ``wait``: until so many milliseconds after the start of fio.  What is late
+  catches up.  So the I/Os are spread over clients: threads with a synchronous engine, each with a
+  log of its own, which sleep until their next I/O is due.  ``numjobs`` beside ``thread`` ends in a
+  segmentation fault with several logs; each client is a job by itself.
+
+A client has its next I/O only when eight times the response time that the one before had in the
+recording is over, and some milliseconds, so that it is ready also where the storage is slower.  The
+**response time** is from the time at which an I/O was to begin to its completion.  fio's log says
+when it completed (in milliseconds) and how long it took; a client's I/Os end in the order of its
+log.  So what it was **late** is known to two milliseconds, which count as none.
+
+``speed = 2`` is twice as fast; ``speed = "max"`` as fast as it goes: then each thread of the
+recording does its own I/Os in their order, and those of it that were in flight together are done by
+clients of their own.
+
+On a smaller target the places that were used (in MiB) are moved together; where there is no room
+for these, the last are put on the first ones.  On a larger one every I/O is at its place.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from iotrial.errors import FormatError, UsageError
+from iotrial.formats.fio import json_output
+from iotrial.model.measurement import Measurement, of_metric
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget
+from iotrial.model.trial import Doubt
+from iotrial.model.workload import TRACED, OptionValue, Workload
+from iotrial.tools.fio import TOOL as FIO
+from iotrial.tools.results import result
+from iotrial.units import format_seconds
+
+Ints = npt.NDArray[np.int64]
+_OUTPUT = "fio.json"
+_COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
+_LOG = "replay"
+_ACTIONS = ("read", "write", "trim", "sync")
+READ, WRITE, TRIM, SYNC = range(len(_ACTIONS))
+_MOST = 256
+"""Clients: fio 3.33 needs 230 KiB for each."""
+_AGAIN = 8
+"""Response times of the recording, after which a client has its next I/O."""
+_READY = 3000
+"""Microseconds, and these beside."""
+_LEAD = 1000
+"""Milliseconds before the first I/O: fio starts all clients meanwhile."""
+_EACH = 2
+"""And so many for each client."""
+_EXTENT = 1 << 20
+_KNOWN = 2.0
+"""Milliseconds: what is late by less counts as on time."""
+_SLACK = 10.0
+"""Seconds: a replay ends after twice its time and these."""
+_LATE = 0.010
+"""Seconds: where one I/O in a hundred is later, the target did not keep up."""
+_QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999))
+_BEYOND = 10
+"""I/Os beyond a percentile, without which it is none."""
+_OWN = ("speed", "direct", "ioengine")
+_ENGINES = ("psync", "pvsync", "pvsync2", "sync")
+_MAX = "max"
+_CLIENT = re.compile(r"client-(\d+)\.iolog")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """I/Os in the order of time: ``at`` (µs), ``thread``, ``action`` (its place in read, write,
+    trim, sync), ``offset`` and ``length`` in bytes, ``took`` (µs, 0: not known).  ``seconds`` is
+    how long they were recorded."""
+
+    seconds: float
+    at: Ints
+    thread: Ints
+    action: Ints
+    offset: Ints
+    length: Ints
+    took: Ints
+
+
+@lru_cache(maxsize=4)
+def trace_of(text: str) -> Trace:
+    """The trace that a text says (:attr:`iotrial.model.workload.Workload.trace`).
+
+    Raises FormatError for another text."""
+    head, _, body = text.partition("\n")
+    try:
+        if not head.startswith(TRACED):
+            raise ValueError(f"it does not begin with {TRACED!r}")
+        seconds = float(head.removeprefix(TRACED))
+        numbers = np.array(body.split(), np.int64).reshape(-1, 6)
+    except ValueError as error:
+        raise FormatError(f"no trace of a recording: {error}") from None
+    return Trace(seconds, *numbers.T)
+
+
+class Replay:
+    """The plugin.  Stateless; see :class:`iotrial.model.tool.Tool` for what each part promises."""
+
+    name = "replay"
+    summary = "the I/Os of a recording again, at their places and times (by fio)"
+    program = "fio"
+    package = "fio"
+    usual = "response.p99"
+    measures = re.compile(
+        r"(read|write|trim)\.(iops|bw|ios)|(read|write|trim)\.lat\.(mean|max|p(50|9[09]|99\.9))|"
+        r"(read|write|trim)\.response\.(mean|max|p(50|9[09]|99\.9))|"
+        r"total\.(iops|bw|ios|late\.(mean|max|p(50|9[09]|99\.9)))"
+    )
+
+    def check(
+        self,
+        workload: Workload,
+        facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
+    ) -> list[tuple[str, str]]:
+        found = [
+            (name, f"replay has no option {name!r}: it has {', '.join(_OWN)}")
+            for name, _ in workload.options
+            if name not in _OWN
+        ]
+        if workload.jobfile:
+            found.append(("jobfile", "a replay has none: the recording says everything"))
+        if not workload.trace:
+            found.append(("recorded", "name the folder that `iotrial record` made"))
+        if (engine := str(workload.option("ioengine", "psync"))) not in _ENGINES:
+            found.append(("ioengine", f"{engine}: each client waits; {', '.join(_ENGINES)}"))
+        if _speed(workload.option("speed", 1)) is None:
+            found.append(("speed", 'a number such as 2, or "max"'))
+        return found
+
+    def reach(self, workload: Workload) -> LoadAccess:
+        if not workload.trace:
+            return LoadAccess(reads=True, writes=True)
+        actions = set(np.unique(trace_of(workload.trace).action).tolist())
+        return LoadAccess(reads=READ in actions, writes=bool(actions & {WRITE, TRIM}))
+
+    def unnameable(self, workload: Workload, aimed: ToolTarget) -> str:  # noqa: ARG002 (any load)
+        """See :class:`iotrial.model.tool.SupportsPathCheck`."""
+        return "a replay needs a device or a file" if aimed.kind == "directory" else ""
+
+    def command(
+        self,
+        workload: Workload,
+        aimed: ToolTarget,
+        facts: Mapping[str, float],
+    ) -> Load:
+        """Raises UsageError with the first problem :meth:`check` finds, for a directory, and for a
+        target that is smaller than one I/O."""
+        for option, problem in self.check(workload, facts):
+            raise UsageError(f"workload {workload.name}: {option}: {problem}")
+        if why := self.unnameable(workload, aimed):
+            advice = "Name a file in it as the target, with its size."
+            raise UsageError(f"workload {workload.name}: {why}", advice=advice)
+        trace = trace_of(workload.trace)
+        speed = _speed(workload.option("speed", 1)) or 0.0
+        clients = clients_of(trace, speed)
+        offsets = placed(trace, aimed.size or aimed.capacity)
+        count = int(clients.max()) + 1 if len(clients) else 1
+        files = [("job.fio", _job(count).encode())]
+        files += _logs(trace, clients, offsets, speed, count)
+        options = {
+            "replay_redirect": aimed.path,
+            "ioengine": workload.option("ioengine", "psync"),
+            "direct": int(bool(workload.option("direct", default=True))),
+            "runtime": f"{_most(trace, speed, count) * 1000:.0f}ms",
+        }
+        words = (f"--{name}={value}" for name, value in options.items())
+        return Load((*_COMMON, *words, "job.fio"), tuple(files))
+
+    def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
+        del aimed
+        if not workload.trace:
+            return 0.0
+        trace, speed = trace_of(workload.trace), _speed(workload.option("speed", 1))
+        return trace.seconds / (speed or 1.0) + _LEAD / 1000
+
+    def buffered(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.SupportsCaching`."""
+        return "" if workload.option("direct", default=True) else "direct = false"
+
+    def version_problem(self, version: str) -> str:
+        return FIO.version_problem(version)
+
+    def parse(self, folder: Path) -> ParsedOutput:
+        report = json_output.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
+        kept = tuple(each for each in report.measurements if each.metric.startswith("cpu."))
+        found, doubts = _measured(folder)
+        return ParsedOutput((*found, *kept), (*report.doubts, *doubts), disks=report.disks)
+
+
+TOOL = Replay()
+
+
+def _speed(value: OptionValue) -> float | None:
+    """As a number, 0 for as fast as it goes; None for no speed."""
+    if value == _MAX:
+        return 0.0
+    try:
+        speed = float(value)
+    except ValueError:
+        return None
+    return speed if 0 < speed < float("inf") and not isinstance(value, bool) else None
+
+
+def _most(trace: Trace, speed: float, clients: int) -> float:
+    """Seconds after which fio ends a replay that does not end."""
+    lead = (_LEAD + _EACH * clients) / 1000
+    return 2 * trace.seconds / (speed or 1.0) + lead + _SLACK
+
+
+def clients_of(trace: Trace, speed: float) -> Ints:
+    """The client of each I/O.  Those that begin at their times (``speed`` > 0) go to whichever is
+    ready longest; else a thread's own go to its clients alone, and wait for those before them."""
+    known = trace.took[trace.took > 0]
+    usual = int(np.median(known)) if known.size else 0
+    took = np.where(trace.took > 0, trace.took, usual)
+    if speed:
+        ready = (trace.at / speed).astype(np.int64)
+        return _spread(ready, _AGAIN * took + _READY, np.zeros(len(ready), np.int64))
+    return _spread(trace.at, took, trace.thread)
+
+
+def _spread(at: Ints, lasts: Ints, owner: Ints) -> Ints:
+    """Each I/O to a client of its owner that is ready, or to a new one while there may be more."""
+    ready: dict[int, list[tuple[int, int]]] = {}
+    found = np.zeros(len(at), np.int64)
+    count = 0
+    for place, (begins, length, who) in enumerate(
+        zip(at.tolist(), lasts.tolist(), owner.tolist(), strict=True)
+    ):
+        mine = ready.setdefault(who, [])
+        if (not mine or mine[0][0] > begins) and count < _MOST:
+            client, count = count, count + 1
+        elif mine:
+            _, client = heapq.heappop(mine)
+        else:  # an owner too many: it shares the clients of another
+            client = who % _MOST
+        heapq.heappush(mine, (begins + length, client))
+        found[place] = client
+    return found
+
+
+def placed(trace: Trace, size: int) -> Ints:
+    """Where each I/O goes on a target of ``size`` bytes (0: large enough).
+
+    Raises UsageError where not even one I/O fits."""
+    ends = trace.offset + trace.length
+    if not size or not len(ends) or int(ends.max()) <= size:
+        return trace.offset
+    if int(trace.length.max()) > size:
+        raise UsageError(
+            f"a target of {size} bytes is smaller than an I/O of {trace.length.max()}",
+            advice="Name a larger target.",
+        )
+    first, last = trace.offset // _EXTENT, np.maximum(ends - 1, trace.offset) // _EXTENT
+    used = np.unique(np.concatenate([first, last]))
+    moved = np.searchsorted(used, first) * _EXTENT + trace.offset % _EXTENT
+    moved %= max(size // _EXTENT, 1) * _EXTENT
+    return np.asarray(np.minimum(moved, (size - trace.length) // 4096 * 4096), np.int64)
+
+
+def _job(clients: int) -> str:
+    shared = (
+        "thread=1", "group_reporting=1", "allow_file_create=0", f"write_lat_log={_LOG}",
+        "log_unix_epoch=1", "disable_clat=1", "disable_slat=1",
+    )  # fmt: skip
+    parts = [f"[client-{n}]\nread_iolog=client-{n}.iolog\n" for n in range(clients)]
+    return "\n".join(["[global]", *shared, "".join(parts)])
+
+
+def _logs(
+    trace: Trace, clients: Ints, offsets: Ints, speed: float, count: int
+) -> list[tuple[str, bytes]]:
+    """fio's logs of version 2, one of each client.  The target's path is not in them."""
+    lead = _LEAD + _EACH * count
+    texts: list[list[str]] = [["fio version 2 iolog", "t add", "t open"] for _ in range(count)]
+    due = (trace.at / (speed * 1000)).astype(np.int64) + lead if speed else trace.at
+    rows = zip(
+        clients.tolist(), due.tolist(), trace.action.tolist(), offsets.tolist(),
+        trace.length.tolist(), strict=True,
+    )  # fmt: skip
+    for client, at, action, offset, length in rows:
+        if speed:
+            texts[client].append(f"t wait {at} 0")
+        texts[client].append(f"t {_ACTIONS[action]} {offset} {length}")
+    return [
+        (f"client-{n}.iolog", ("\n".join([*text, "t close"]) + "\n").encode())
+        for n, text in enumerate(texts)
+    ]
+
+
+# -- what came of it -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """I/Os of all clients: ``action``, ``length`` in bytes, ``due`` and ``ended`` (ms), ``took``
+    (ns); ``asked`` is how many there were to do.  Syncs are not in fio's log of latencies."""
+
+    action: Ints
+    length: Ints
+    due: npt.NDArray[np.float64]
+    ended: npt.NDArray[np.float64]
+    took: npt.NDArray[np.float64]
+    asked: int
+    open: bool
+
+    @property
+    def late(self) -> npt.NDArray[np.float64]:
+        """Seconds; the I/O that is least late is on time."""
+        begun = self.ended - self.took / 1e6 - self.due
+        late = begun - begun.min() if begun.size else begun
+        return np.where(late > _KNOWN, late, 0.0) / 1e3
+
+
+def _measured(folder: Path) -> tuple[list[Measurement], list[Doubt]]:
+    done = _done(folder)
+    doubts = list(_doubts(done))
+    if not len(done.action):
+        return [], doubts
+    begins = np.min(done.ended - done.took / 1e6)
+    seconds = max((float(np.max(done.ended) - begins)) / 1e3, 1e-3)
+    found = [*_rates("total", done.length, seconds)]
+    if done.open:
+        found += _spread_of("total.late", done.late)
+    for number, name in enumerate(_ACTIONS[:SYNC]):
+        mine = done.action == number
+        if not mine.any():
+            continue
+        took = done.took[mine] / 1e9
+        found += _rates(name, done.length[mine], seconds)
+        found += _spread_of(f"{name}.lat", took)
+        if done.open:
+            found += _spread_of(f"{name}.response", took + done.late[mine])
+    return found, doubts
+
+
+def _rates(name: str, lengths: Ints, seconds: float) -> list[Measurement]:
+    return [
+        of_metric(f"{name}.iops", len(lengths) / seconds, _OUTPUT),
+        of_metric(f"{name}.bw", float(lengths.sum()) / seconds, _OUTPUT),
+        of_metric(f"{name}.ios", float(len(lengths)), _OUTPUT),
+    ]
+
+
+def _spread_of(name: str, values: npt.NDArray[np.float64]) -> list[Measurement]:
+    raw = f"{_LOG}_lat.1.log"
+    found = [
+        of_metric(f"{name}.mean", float(values.mean()), raw),
+        of_metric(f"{name}.max", float(values.max()), raw),
+    ]
+    for word, share in _QUANTILES:
+        if len(values) * (1 - share) >= _BEYOND:
+            found.append(of_metric(f"{name}.{word}", float(np.quantile(values, share)), raw))
+    return found
+
+
+def _doubts(done: _Done) -> Sequence[Doubt]:
+    found = []
+    if len(done.action) < done.asked:
+        missing = done.asked - len(done.action)
+        what = f"{missing} of {done.asked} I/Os of the recording were not done"
+        found.append(Doubt("replay-incomplete", what, "see stderr of fio beside it"))
+    if done.open and len(done.action):
+        late = float(np.quantile(done.late, 0.99))
+        if late > _LATE:
+            what = (
+                f"the target did not keep up with the recording: one I/O in a hundred began"
+                f" {format_seconds(late)} late or later"
+            )
+            advice = "the response times say so, too; for a load within its reach take speed = 0.5"
+            found.append(Doubt("replay-late", what, advice))
+    return found
+
+
+def _done(folder: Path) -> _Done:
+    """Raises FormatError where a client's log is not there, or is not that of its I/Os."""
+    logs = {
+        int(found[1]): path
+        for path in folder.iterdir()
+        if (found := _CLIENT.fullmatch(path.name))
+    }
+    if not logs:
+        raise FormatError(f"{folder}: no log of a client", advice="Repeat the trial.")
+    columns: list[list[npt.NDArray[np.float64]]] = []
+    asked, open_ = 0, False
+    for number, path in sorted(logs.items()):
+        due, action, length = _asked(path)
+        wanted = action != SYNC
+        open_ = open_ or bool(due.any())
+        due, action, length = due[wanted], action[wanted], length[wanted]
+        asked += len(action)
+        ended, took, did = _log(folder / f"{_LOG}_lat.{number + 1}.log")
+        if len(ended) > len(action) or not np.array_equal(did, action[: len(did)]):
+            raise FormatError(f"{folder}: the log of {path.name} is not that of its I/Os")
+        n = len(ended)
+        columns.append([action[:n], length[:n], due[:n], ended, took])
+    action, length, due, ended, took = (np.concatenate(each) for each in zip(*columns, strict=True))
+    return _Done(
+        action.astype(np.int64), length.astype(np.int64), due, ended, took, asked, open_
+    )  # fmt: skip
+
+
+def _asked(
+    path: Path,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    due, actions, lengths, at = [], [], [], 0.0
+    for line in path.read_text("ascii").splitlines()[1:]:
+        words = line.split()
+        if words[1] == "wait":
+            at = float(words[2])
+        elif words[1] in _ACTIONS:
+            due.append(at)
+            actions.append(float(_ACTIONS.index(words[1])))
+            lengths.append(float(words[3]))
+    return np.array(due), np.array(actions), np.array(lengths)
+
+
+def _log(
+    path: Path,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """When each ended (ms), how long it took (ns), and its action, of fio's log of latencies."""
+    try:
+        text = path.read_text("ascii")
+        rows = [line.split(",")[:3] for line in text.splitlines()]
+        numbers = np.array(rows, np.float64).reshape(-1, 3)
+    except FileNotFoundError:
+        numbers = np.zeros((0, 3))
+    except ValueError as error:
+        raise FormatError(f"{path}: no log of fio's: {error}") from None
+    return numbers[:, 0], numbers[:, 1], numbers[:, 2]

@@ -1,0 +1,102 @@
+"""Again: a recording as a load of a study: its I/Os as a trace, which the tool ``replay`` does at
+their times, or a job file of fio's with the same character (:mod:`iotrial_record.model`).
+
+How long an I/O took is from its queueing to the completion of its last sector
+(:func:`iotrial_record.character.responses`).  It is in the trace so that a replay knows how many of
+them are in flight, and which of a thread's waited for those before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from iotrial.errors import UsageError
+from iotrial.model.workload import TRACED
+from iotrial.units import format_wait
+from iotrial_record.character import character, responses
+from iotrial_record.model import job_file
+from iotrial_record.trace import (
+    COMPLETED,
+    QUEUED,
+    SECTOR,
+    TraceEvents,
+    TraceFacts,
+    joined,
+    load_index,
+    load_parts,
+)
+
+_MOST = 500_000
+"""I/Os of a trace: 15 MB of text, which each trial sends to its host."""
+_ACTIONS = {ord("R"): 0, ord("W"): 1, ord("D"): 2, ord("F"): 3}
+
+
+def text_for(tool: str, folder: Path, begin: float, seconds: float | None) -> str:
+    """What ``tool`` (``replay`` or ``fio``) does of the recording in ``folder``, from ``begin`` on
+    and for so many seconds (None: to its end).
+
+    Raises UsageError for a folder without a recording, one of several devices, and a part without
+    I/Os or with too many."""
+    index = load_index(folder)
+    if len(index.devices) > 1:
+        names = ", ".join(each.name for each in index.devices)
+        raise UsageError(
+            f"{folder} is of several devices ({names}), and a workload has one target",
+            advice="Record the one device.",
+        )
+    if tool == "replay":
+        return trace_text(folder, begin, seconds)
+    end = index.seconds if seconds is None else begin + seconds
+    load = character(index, _between(folder, index, begin, end))
+    try:
+        return job_file(index, load, target=False)
+    except ValueError as error:
+        raise UsageError(f"{folder}: {error}", advice="Record again.") from None
+
+
+@lru_cache(maxsize=4)
+def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
+    """The I/Os of a part of a recording (:attr:`iotrial.model.workload.Workload.trace`).  Raises
+    UsageError where it has none, or more than a trial can have."""
+    index = load_index(folder)
+    end = index.seconds if seconds is None else begin + seconds
+    events = joined(_between(folder, index, begin, end))
+    asked = np.flatnonzero((events.kind == QUEUED) & np.isin(events.operation, list(_ACTIONS)))
+    if not 0 < len(asked) <= _MOST:
+        what = f"{len(asked)} I/Os from {format_wait(begin)} on"
+        advice = f'A trial has {_MOST} at most: recorded = {{ folder = "{folder.name}", time = "60s" }}'
+        raise UsageError(f"{folder}: {what}", advice=advice)
+    took = np.zeros(len(events), np.int64)
+    for place, waited in responses(events):
+        took[place] = waited
+    mine = events.only(asked)
+    threads = np.unique(mine.process, return_inverse=True)[1].ravel()
+    start = int(begin * 1e9)
+    columns: list[npt.NDArray[np.int64]] = [
+        (mine.at - start) // 1000,
+        threads,
+        np.vectorize(_ACTIONS.__getitem__, otypes=[np.int64])(mine.operation),
+        mine.sector.astype(np.int64) * SECTOR,
+        mine.sectors.astype(np.int64) * SECTOR,
+        took[asked] // 1000,
+    ]
+    lines = [" ".join(map(str, row)) for row in zip(*(c.tolist() for c in columns), strict=True)]
+    lasts = min(end, index.seconds) - begin
+    return f"{TRACED}{lasts:.6f}\n" + "\n".join(lines) + "\n"
+
+
+def _between(folder: Path, index: TraceFacts, begin: float, end: float) -> Iterator[TraceEvents]:
+    """What was asked between the two, and what was completed of it."""
+    first, last = int(begin * 1e9), int(end * 1e9)
+    for part, events in zip(index.parts, load_parts(folder, index), strict=True):
+        if part.ends < first:
+            continue
+        if part.begins > last:
+            return
+        late = (events.kind == COMPLETED) & (events.at >= first)
+        yield events.only(late | ((events.at >= first) & (events.at < last)))
