@@ -69,7 +69,8 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
     asked = np.flatnonzero((events.kind == QUEUED) & np.isin(events.operation, list(_ACTIONS)))
     if not 0 < len(asked) <= _MOST:
         what = f"{len(asked)} I/Os from {format_wait(begin)} on"
-        advice = f'A trial has {_MOST} at most: recorded = {{ folder = "{folder.name}", time = "60s" }}'
+        part = f'recorded = {{ folder = "{folder.name}", time = "60s" }}'
+        advice = f"A trial has {_MOST} at most: {part}"
         raise UsageError(f"{folder}: {what}", advice=advice)
     took = np.zeros(len(events), np.int64)
     for place, waited in responses(events):

@@ -284,3 +284,38 @@ def test_one_machine_by_two_names_is_refused(rack: Rack) -> None:
     status, said = ended(rack.run(rack.folder / "study.toml"))
     assert status in (3, 75), said
     assert rack.owing() == {}
+
+
+@pytest.mark.timeout(600)
+def test_hosts_that_share_a_directory_have_names_of_their_own_in_it(rack: Rack) -> None:
+    """As with an export of a server: what one makes there is seen, and refused, by the other."""
+    shared = rack.folder / "export"
+    shared.mkdir()
+    study = rack.folder / "study.toml"
+    loads = {
+        "fio": '{ rw = "write", size = "1MiB", bs = "64k" }',
+        "dd": '{ rw = "write", size = "1MiB", bs = "64KiB", direct = false }',
+        "listing": '{ entries = 200, passes = 1, cache = "warm" }',
+        "bonnie++": '{ size = "2MiB", ram = 1, files = 0 }',
+        "iozone": '{ size = "1MiB", record = "64KiB" }',
+    }
+    study.write_text(
+        f'{rack.hosts(2)}[targets.export]\ndirectory = "{shared}"\nhosts = "box[1-2]"\n'
+        + "".join(
+            f'[workloads.{each.strip("+")}]\ntool = "{each}"\noptions = {options}\n'
+            for each, options in loads.items()
+        )
+        + '[design]\nblocks = 2\nsettle = "0s"\n[factors.swap]\n'
+        'tunable = "sysctl.vm.swappiness"\nlevels = [41]\n'
+    )
+    done = rack.run(study)
+    seen = set[str]()
+    while done.poll() is None:
+        seen.update(os.listdir(shared))
+    said, complaint = done.communicate()
+    assert done.returncode == 0, said + complaint
+    assert not os.listdir(shared)
+    assert {each["state"] for each in rack.trials()} == {"valid"}
+    assert len(rack.trials()) == 2 * len(loads)
+    names = ("iotrial-fio", "iotrial.dd", "iotrial-bonnie", "iotrial-listing")
+    assert {f"{name}-{host}" for name in names for host in ("box1", "box2")} <= seen

@@ -18,7 +18,7 @@ from iotrial.look.kernels import kernel_of, refuse_twins
 from iotrial.look.offer import offer
 from iotrial.look.reach import reach_of, within
 from iotrial.look.refusals import refusals
-from iotrial.look.targets import ready
+from iotrial.look.targets import of_host, ready
 from iotrial.look.topology import topology
 from iotrial.model.host import Reader
 from iotrial.model.hostlist import folded
@@ -302,7 +302,8 @@ def expected(host: Reader, target: Target) -> PreparedTarget:
         below = ready(host, target, LoadAccess(reads=True, writes=True))
         return PreparedTarget(target, MOUNT_POINT, below.device, below.identity)
     name = PurePosixPath(target.path).name if target.kind == "device" else ""
-    return PreparedTarget(target, MOUNT_POINT if target.filesystem else target.path, name, None)
+    point = MOUNT_POINT if target.filesystem else target.path
+    return of_host(PreparedTarget(target, point, name, None), host)
 
 
 def planned(aim: PreparedTarget, below: Topology) -> Topology:

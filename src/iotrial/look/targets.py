@@ -9,6 +9,7 @@ Naming: a device target is named by something that cannot move to another disk.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from iotrial.errors import TargetRefused
@@ -63,7 +64,13 @@ def ready(host: Reader, target: Target, reach: LoadAccess) -> PreparedTarget:
                 advice="Use make_loop.",
             )
     within(host, aim, reach)
-    return aim
+    return of_host(aim, host)
+
+
+def of_host(aim: PreparedTarget, host: Reader) -> PreparedTarget:
+    """The same, with the host's name where other hosts have the directory, too."""
+    several = aim.target.kind == "directory" and len(aim.target.hosts) > 1
+    return replace(aim, host=host.name) if several else aim
 
 
 def same(host: Reader, aim: PreparedTarget) -> None:

@@ -119,8 +119,9 @@ class PreparedTarget:
     ``path`` is what the tool is given (device node, file, or directory); ``device`` the kernel
     name whose ``queue/`` is tuned (empty where there is none, such as a network mount);
     ``identity`` who that device was when it was made ready; ``inode`` which file or folder lay
-    at the path then (file system and inode; '' none); ``capacity`` the bytes of a device that
-    the load is aimed at (0: not known).
+    at the path then (file system and inode; '' none).  ``host`` is the name of the host where the
+    target is a directory of several hosts ('': of one), ``capacity`` the bytes of a device that the
+    load is aimed at (0: not known).
     """
 
     target: Target
@@ -128,6 +129,7 @@ class PreparedTarget:
     device: str
     identity: DeviceIdentity | None
     inode: str = ""
+    host: str = ""
     capacity: int = 0
 
 

@@ -22,12 +22,22 @@ from iotrial.model.workload import Workload
 class ToolTarget:
     """What a load is aimed at, as a tool needs to know it: ``path`` given to the tool, ``kind``
     of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default),
-    ``capacity`` what there is (0: not known)."""
+    ``capacity`` what there is (0: not known).  ``host`` is the name of the host where the directory is the target of several, which may well
+    be one directory of a server ('': of one host alone)."""
 
     path: str
     kind: Literal["device", "file", "directory"]
     size: int = 0
+    host: str = ""
     capacity: int = 0
+
+    def own(self, name: str) -> str:
+        """The path of what a tool makes in the directory, by a name that no other host uses.
+
+        >>> ToolTarget("/mnt/nfs", "directory", host="n1").own("iotrial-fio")
+        '/mnt/nfs/iotrial-fio-n1'
+        """
+        return f"{self.path.rstrip('/')}/{name}{'-' if self.host else ''}{self.host}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,4 +359,4 @@ def aimed_at(aim: PreparedTarget) -> ToolTarget:
     """What a tool is told of a target."""
     if aim.target.filesystem:
         return ToolTarget(aim.path, "directory")
-    return ToolTarget(aim.path, aim.target.under_load, aim.target.size, aim.capacity)
+    return ToolTarget(aim.path, aim.target.under_load, aim.target.size, aim.host, aim.capacity)

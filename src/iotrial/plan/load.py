@@ -274,7 +274,7 @@ def _study(
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,
-        digest=digest(source.text, *(text for each in workloads if (text := each.jobfile or each.trace))),
+        digest=digest(source.text, *(w.jobfile or w.trace for w in workloads if w.jobfile or w.trace)),
         stages=parts,
         knobs=knobs,
     )

@@ -200,7 +200,7 @@ def _lasting(workload: Workload, pace: AssumedSpeed, characters: float) -> float
 
 
 def _folder(aimed: ToolTarget) -> str:
-    return f"{aimed.path.rstrip('/')}/iotrial-bonnie"
+    return aimed.own("iotrial-bonnie")
 
 
 def _said(workload: Workload) -> dict[str, OptionValue]:

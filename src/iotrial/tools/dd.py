@@ -249,7 +249,7 @@ def _path(workload: Workload, aimed: ToolTarget) -> str:
         return aimed.path
     rw = workload.option("rw", "read")
     if rw == "write" or (rw == "read" and _laid(workload)):
-        return f"{aimed.path.rstrip('/')}/{_NAME}"
+        return aimed.own(_NAME)
     advice = "make a file the target: iotrial lays it out before the first trial"
     if rw == "read":
         advice = 'say size = "1GiB" and prepare = ["lay out"], and dd reads a file of its own'

@@ -305,7 +305,7 @@ def _cut(path: str) -> str:
 
 
 def _folder(aimed: ToolTarget) -> str:
-    return f"{aimed.path.rstrip('/')}/{_FOLDER}"
+    return aimed.own(_FOLDER)
 
 
 def _target(aimed: ToolTarget) -> dict[str, str]:

@@ -288,9 +288,10 @@ def _records(size: int, *, chosen: bool) -> list[int]:
 
 def _place(aimed: ToolTarget) -> tuple[str, str]:
     """The folder of the files, and what their names begin with."""
-    folder, _, beside = aimed.path.rstrip("/").rpartition("/")
     if aimed.kind == "directory":
-        return aimed.path.rstrip("/"), "iozone"
+        folder, _, name = aimed.own("iozone").rpartition("/")
+        return folder, name
+    folder, _, beside = aimed.path.rstrip("/").rpartition("/")
     return folder, f"{beside}.iozone"
 
 

@@ -106,7 +106,7 @@ TOOL = Listing()
 
 
 def _folder(aimed: ToolTarget) -> str:
-    return f"{aimed.path.rstrip('/')}/iotrial-listing"
+    return aimed.own("iotrial-listing")
 
 
 @dataclass(slots=True)

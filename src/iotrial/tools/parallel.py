@@ -142,7 +142,7 @@ class ParallelTool(ABC):
 
 def own_folder(aimed: ToolTarget, name: str) -> str:
     """Where the tool of this name works in a directory."""
-    return f"{aimed.path.rstrip('/')}/iotrial-{name}"
+    return aimed.own(f"iotrial-{name}")
 
 
 def count_of(said: Mapping[str, OptionValue], name: str) -> int:

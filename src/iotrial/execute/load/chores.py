@@ -63,7 +63,15 @@ from iotrial.model.host import Host
 from iotrial.model.step import spoken
 from iotrial.model.study import Options
 from iotrial.model.target import PreparedTarget, Target
-from iotrial.model.tool import Leftover, Load, SupportsLayout, SupportsLeftovers, Tool, ToolTarget
+from iotrial.model.tool import (
+    Leftover,
+    Load,
+    SupportsLayout,
+    SupportsLeftovers,
+    Tool,
+    ToolTarget,
+    aimed_at,
+)
 from iotrial.model.trial import Doubt, Trial
 from iotrial.model.workload import Chore, Each, Workload
 from iotrial.plan.design import workload_of
@@ -534,7 +542,7 @@ class ChoreRunner:
 
         def lay_out() -> Load | None:
             driver = tool(workload.tool)
-            aimed = ToolTarget(aim.path, target.under_load, aim.target.size)
+            aimed = aimed_at(aim)
             if not isinstance(driver, SupportsLayout):
                 return None
             own(session, aim, lefts(driver, workload, aimed, self.facts))
