@@ -47,6 +47,8 @@ _SAMPLED = 12
 """Parts that response times are taken of."""
 _RESPONSES = 1 << 20
 _FEW = 30
+GAPS = 8
+"""Bins of a power of two of nanoseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,9 @@ class LoadCharacter:
     (a row each of reads and writes); ``curve`` (share of the device, share of the I/Os), the
     hottest first; ``reuse`` a fraction; ``rates`` I/Os of each second, by operation; ``dispersion``
     by length of window in seconds; ``depth`` requests in flight → seconds; ``response`` quantiles
-    in seconds, by operation (empty: none completed)."""
+    in seconds, by operation (empty: none completed); ``gaps`` between an I/O and the one before
+    (logarithms to the base of two of nanoseconds, times :data:`GAPS`) → how many; ``arrived`` I/Os
+    in each window of 10 ms; ``counts`` of I/Os in such a window → how many windows."""
 
     seconds: float
     operations: Mapping[str, OperationCharacter]
@@ -81,6 +85,9 @@ class LoadCharacter:
     dispersion: Mapping[float, float]
     depth: Mapping[int, float]
     response: Mapping[str, Mapping[float, float]]
+    gaps: Mapping[int, int]
+    counts: Mapping[int, int]
+    arrived: npt.NDArray[np.int64]
 
     @property
     def ios(self) -> int:
@@ -111,6 +118,7 @@ class _Counting:
     aligned: Counter[int] = field(default_factory=Counter)
     depth: Counter[int] = field(default_factory=Counter)
     response: dict[str, list[float]] = field(default_factory=dict)
+    gaps: Counter[int] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         size = max(1, sum(each.size for each in self.index.devices))
@@ -126,10 +134,12 @@ class _Counting:
         ticks = int(self.index.seconds / _TICK) + 2
         self._ticks = {name: np.zeros(ticks, np.int64) for name in OPERATIONS.values()}
         self._flying, self._last = 0, 0
+        self._asked_last = -1
         self._ends: dict[str, npt.NDArray[np.int64]] = {}
 
     def add(self, events: TraceEvents, *, responses: bool) -> None:
         queued = events.only(events.kind == QUEUED)
+        self._gaps(queued)
         for letter, name in OPERATIONS.items():
             mine = queued.only(queued.operation == ord(letter))
             if len(mine):
@@ -178,6 +188,16 @@ class _Counting:
             follows |= known[at : at + len(begins)] == begins
         self.sequential[name] += int(np.count_nonzero(follows))
         self._ends[name] = known[-STREAMS:]
+
+    def _gaps(self, queued: TraceEvents) -> None:
+        if not len(queued):
+            return
+        before = [self._asked_last] if self._asked_last >= 0 else []
+        between = np.diff(np.concatenate([before, queued.at]))
+        self._asked_last = int(queued.at[-1])
+        bins = np.floor(np.log2(np.maximum(between, 1)) * GAPS).astype(np.int64)
+        for value, count in zip(*np.unique(bins, return_counts=True), strict=True):
+            self.gaps[int(value)] += int(count)
 
     def _in_flight(self, events: TraceEvents) -> None:
         """A completion without a length ends a write that was flushed before, and was counted."""
@@ -231,6 +251,9 @@ class _Counting:
                 name: {q: float(np.quantile(found, q)) for q in QUANTILES}
                 for name, found in self.response.items()
             },
+            dict(sorted(self.gaps.items())),
+            dict(sorted(Counter(every[:whole].tolist()).items())),
+            every[:whole],
         )
 
 

@@ -11,11 +11,12 @@ from rich.text import Text
 
 from iotrial.cli.completion import of_targets
 from iotrial.cli.machine import machine, place_of
-from iotrial.cli.output import Output, common, writing
+from iotrial.cli.output import Output, can_move, common, writing
 from iotrial.errors import UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.guard import locked
-from iotrial.plan.saturate import targets_named
+from iotrial.plan.saturate import SaturationTarget, targets_named
+from iotrial.report.layout import TextTable
 from iotrial.units import format_bytes, format_value, format_wait, parse_seconds
 
 if TYPE_CHECKING:
@@ -37,14 +38,35 @@ _LONGEST = 24 * 3600.0
 @click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
-    default="load",
-    show_default=True,
     metavar="FOLDER",
-    help="Into this folder, which must not exist or be empty.",
+    help="Into this folder, which must not exist or be empty; default: load.",
 )
 @click.option("--names", is_flag=True, help="Record names of threads, too.")
+@click.option(
+    "--check",
+    "checked",
+    type=click.Path(path_type=Path, file_okay=False, exists=True),
+    metavar="FOLDER",
+    help="Do this recording again on TARGET in three ways, record each, and compare.",
+)
+@click.option(
+    "--destroy",
+    default="",
+    metavar="ID",
+    help="With --check, of a recording that writes: what on TARGET may be overwritten, by its"
+    " serial or WWN, or the path of its file.",
+)
 @common
-def command(output: Output, target: tuple[str, ...], time: str, out: Path, *, names: bool) -> int:
+def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
+    output: Output,
+    target: tuple[str, ...],
+    time: str,
+    out: Path | None,
+    checked: Path | None,
+    destroy: str,
+    *,
+    names: bool,
+) -> int:
     """Record what disks are asked: each I/O's time, place, size and kind.
 
     Contents and names of files are not recorded, and nothing is installed.  TARGET is a block
@@ -55,21 +77,23 @@ def command(output: Output, target: tuple[str, ...], time: str, out: Path, *, na
       sudo IOTRIAL record /dev/nvme0n1 --for 10m --out monday
       iotrial record root@box7:/srv/db --for 1h --out db
       iotrial report monday
+      sudo IOTRIAL record --check monday /dev/nvme1n1 --destroy S4EWNX0R
     """
     from iotrial_record.recorder import Recorder, devices_of
 
+    if checked is not None:
+        return _check(output, checked, target, out or Path(f"{checked}-check"), destroy)
+    if destroy:
+        raise UsageError("--destroy is for --check", advice="Recording overwrites nothing.")
+    out = out or Path("load")
     seconds = _seconds(time)
-    try:
-        asked = targets_named(target)
-    except ValueError as error:
-        raise UsageError(str(error), advice="For example box7:/dev/nvme0n1") from None
+    asked = _asked(target)
     ways = {each.ssh for each in asked}
     if len(ways) > 1:
         raise UsageError(
             f"targets of {len(ways)} hosts", advice="Record each host by a command of its own."
         )
-    if out.exists() and any(out.iterdir()):
-        raise UsageError(f"{out} is not empty", advice="Name another folder with --out.")
+    _need_empty(out)
     place = place_of(ways.pop() or None)
     with (
         Interruption() as stop,
@@ -81,19 +105,66 @@ def command(output: Output, target: tuple[str, ...], time: str, out: Path, *, na
             out.mkdir(parents=True, exist_ok=True)
         recorder = Recorder(host, devices, out, names=names)
 
+        moves = can_move(output.notes)
+
         def tell(so_far: float, index: TraceFacts) -> None:
-            output.moving.show(Text(_line(so_far, seconds, index)))
+            if moves:
+                output.moving.show(Text(_line(so_far, seconds, index)))
 
         try:
             index = recorder.record(seconds, stop=lambda: bool(stop.signal), tell=tell)
         finally:
-            output.moving.end()
+            if moves:
+                output.moving.end()
     output.document({**asdict(index), "folder": str(out), "doubt": index.doubt})
     size = sum(each.stat().st_size for each in out.iterdir())
     output.answer(f"{_said(index)}; {format_bytes(size)} in {out}")
     if index.doubt:
         output.answer(f"doubtful: {index.doubt}")
     return 130 if stop.signal else 0
+
+
+def _asked(target: tuple[str, ...]) -> tuple[SaturationTarget, ...]:
+    try:
+        return targets_named(target)
+    except ValueError as error:
+        raise UsageError(str(error), advice="For example box7:/dev/nvme0n1") from None
+
+
+def _need_empty(out: Path) -> None:
+    if out.exists() and any(out.iterdir()):
+        raise UsageError(f"{out} is not empty", advice="Name another folder with --out.")
+
+
+def _check(output: Output, folder: Path, target: tuple[str, ...], out: Path, destroy: str) -> int:
+    from iotrial_record.check import WAYS, CheckRequest, again, compared
+
+    asked = _asked(target)
+    if len(asked) > 1:
+        raise UsageError(f"{len(asked)} targets to check on", advice="Name one.")
+    _need_empty(out)
+    aim = CheckRequest(folder, asked[0].path, destroy)
+    recorded = {way: out / way.replace("'", "").replace(" ", "-") for way in WAYS}
+    with writing(out, "--out"):
+        out.mkdir(parents=True, exist_ok=True)
+    with (
+        Interruption() as stop,
+        machine(pretend=False, place=place_of(asked[0].ssh or None), purpose="record") as host,
+        locked(host),
+    ):
+        for way, there in recorded.items():
+            index = again(host, aim, way, there, stop)
+            output.note(f"{way}: {_said(index)}")
+    found = compared(folder, recorded)
+    output.document({
+        way: {name: asdict(each) for name, each in own.items()} for way, own in found.items()
+    })  # fmt: skip
+    table = TextTable("distance", *found, "the replay differs most")
+    for name, each in found["replay"].items():
+        values = (f"{own[name].value:.3f}" for own in found.values())
+        table.add_row(name, *values, each.worst)
+    output.answer(table, "0 is the same, 1 nothing in common")
+    return 0
 
 
 def _seconds(text: str) -> float:

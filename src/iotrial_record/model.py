@@ -29,6 +29,8 @@ _SECTOR = 512
 _BUSY = 0.99
 """The depth is at least that many are in flight for this share of the busy time."""
 _WHOLE = 100
+_LONGEST = 60
+"""Seconds of a job file; those of a shorter recording are its own."""
 
 
 def job_file(index: TraceFacts, load: LoadCharacter, *, target: bool = True) -> str:
@@ -47,7 +49,8 @@ def job_file(index: TraceFacts, load: LoadCharacter, *, target: bool = True) -> 
     if writes is not None:
         lines.append("; IT WRITES: existing data is lost.")
     lines += ["[recorded]", *(["filename=${TARGET}"] if target else [])]
-    lines += ["direct=1", "time_based=1", "runtime=60s"]
+    lasts = min(_LONGEST, max(1, round(load.seconds)))
+    lines += ["direct=1", "time_based=1", f"runtime={lasts}s"]
     lines += _engine(load)
     lines += _kinds(reads, writes)
     lines += _sizes(reads, writes)
@@ -140,12 +143,14 @@ def zoned(zones: npt.NDArray[np.int64]) -> str:
             at = max(0, at - 1)
         else:
             at += 1
+    while len(groups) > 1 and 0 in (sizes := percents([len(group) for group in groups])):
+        at = max(1, sizes.index(0))  # less than a per cent of the device: to its neighbour
+        groups[at - 1 : at + 1] = [groups[at - 1] + groups[at]]
     if len(groups) == 1:
         return ""
     sizes = percents([len(group) for group in groups])
     hits = percents([sum(group) for group in groups])
-    kept = [(hit, size) for hit, size in zip(hits, sizes, strict=True) if size]
-    return ":".join(f"{hit}/{size}" for hit, size in kept)
+    return ":".join(f"{hit}/{size}" for hit, size in zip(hits, sizes, strict=True))
 
 
 def _loss(one: Sequence[float], other: Sequence[float]) -> float:

@@ -273,8 +273,8 @@ def test_the_model_s_job_file_has_the_character_of_the_load(
         if name == "first":
             report = [*ENTRY[:-1], "report", str(tmp_path / name), "--out", str(job)]
             subprocess.run(report, check=True, capture_output=True)
+            assert "runtime=60s" in job.read_text()  # the recorder was told to go on for longer
             job.write_text(job.read_text().replace("runtime=60s", "runtime=8s"))
     found = distances(*loads)
-    assert {name: each for name, each in found.items() if name != "in flight"} == {
-        name: pytest.approx(0, abs=0.05) for name in ("mix", "sizes", "zones", "sequential")
-    }
+    for name in ("mix", "sizes", "zones", "sequential"):
+        assert found[name].value <= 0.05, found

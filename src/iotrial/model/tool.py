@@ -22,8 +22,9 @@ from iotrial.model.workload import Workload
 class ToolTarget:
     """What a load is aimed at, as a tool needs to know it: ``path`` given to the tool, ``kind``
     of path, ``size`` in bytes the load may use (0: the whole device, or the tool's default),
-    ``capacity`` what there is (0: not known).  ``host`` is the name of the host where the directory is the target of several, which may well
-    be one directory of a server ('': of one host alone)."""
+    ``capacity`` what there is (0: not known).  ``host`` is the name of the host where the directory
+    is the target of several, which may well be one directory of a server ('': of one host
+    alone)."""
 
     path: str
     kind: Literal["device", "file", "directory"]

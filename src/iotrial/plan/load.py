@@ -136,12 +136,16 @@ def _rows(name: str, table: KnobTable) -> tuple[Tunable, ...]:
     )
 
 
+def _no_recording(*_: object) -> str:
+    raise UsageError("a recording cannot be read here", advice="Name the study's file.")
+
+
 def parse_study(
     text: str,
     file: str,
     read: Callable[[str], str],
     book: Book | None = None,
-    recording: Callable[[str, str, RecordedTable], str] | None = None,
+    recording: Callable[[str, str, RecordedTable], str] = _no_recording,
 ) -> Study:
     """The study that ``text`` says.  ``file`` is its name, for messages and for the study's own
     name; ``read`` gives the text of a job file by the name the study has for it (OSError or
@@ -211,7 +215,7 @@ def _advice(lines: Sequence[str], line: int) -> str:
 def _workloads(
     spec: StudyFile,
     read: Callable[[str], str],
-    recording: Callable[[str, str, RecordedTable], str] | None,
+    recording: Callable[[str, str, RecordedTable], str],
     source: StudySource,
 ) -> tuple[Workload, ...]:
     found: list[Workload] = []
@@ -221,8 +225,6 @@ def _workloads(
             path = ("workloads", name, "recorded")
             text = ""
             try:
-                if recording is None:
-                    raise UsageError("a recording cannot be read here", advice="Remove it.")
                 text = recording(name, table.tool, convert.recorded(table.recorded))
             except UsageError as error:
                 problems.append(StudyProblem(path, error.message, error.advice))
@@ -274,7 +276,9 @@ def _study(
         decide=rule,
         exclude=convert.exclusions(spec),
         text=source.text,
-        digest=digest(source.text, *(w.jobfile or w.trace for w in workloads if w.jobfile or w.trace)),
+        digest=digest(
+            source.text, *(w.jobfile or w.trace for w in workloads if w.jobfile or w.trace)
+        ),
         stages=parts,
         knobs=knobs,
     )

@@ -263,7 +263,8 @@ def _default_metric(touched: Sequence[LoadAccess | LoadSection], driver: Tool) -
     operation = "read" if all(reach.reads for reach in touched) else "write"
     if not isinstance(driver, SupportsMetrics) or driver.usual == "iops":
         return f"{operation}.iops"
-    return driver.usual if "." in driver.usual else f"{operation}.{driver.usual}"
+    whole = driver.usual.partition(".")[0] in OPERATIONS
+    return driver.usual if whole else f"{operation}.{driver.usual}"
 
 
 def known_metric(name: str, known: Metrics = METRICS) -> Metric | None:

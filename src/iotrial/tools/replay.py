@@ -15,7 +15,11 @@ A client has its next I/O only when eight times the response time that the one b
 recording is over, and some milliseconds, so that it is ready also where the storage is slower.  The
 **response time** is from the time at which an I/O was to begin to its completion.  fio's log says
 when it completed (in milliseconds) and how long it took; a client's I/Os end in the order of its
-log.  So what it was **late** is known to two milliseconds, which count as none.
+log.  Both are whole milliseconds, and so is what a client sleeps: by how much an I/O was **late**
+is known to two and a half of them, which are taken off.
+
+``by = "log"`` is what fio does by itself of a trace: one log of version 3, by libaio.  It is there
+to be compared with.
 
 ``speed = 2`` is twice as fast; ``speed = "max"`` as fast as it goes: then each thread of the
 recording does its own I/Os in their order, and those of it that were in flight together are done by
@@ -48,6 +52,7 @@ from iotrial.tools.results import result
 from iotrial.units import format_seconds
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 _OUTPUT = "fio.json"
 _COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
 _LOG = "replay"
@@ -64,8 +69,8 @@ _LEAD = 1000
 _EACH = 2
 """And so many for each client."""
 _EXTENT = 1 << 20
-_KNOWN = 2.0
-"""Milliseconds: what is late by less counts as on time."""
+_KNOWN = 2.5
+"""Milliseconds by which an I/O that is on time may seem to be late."""
 _SLACK = 10.0
 """Seconds: a replay ends after twice its time and these."""
 _LATE = 0.010
@@ -73,9 +78,14 @@ _LATE = 0.010
 _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999))
 _BEYOND = 10
 """I/Os beyond a percentile, without which it is none."""
-_OWN = ("speed", "direct", "ioengine")
+_OWN = ("speed", "direct", "ioengine", "by")
+_WAYS = ("clients", "log")
+_DEEP = 512
+"""I/Os in flight of a replay by one log, at most."""
 _ENGINES = ("psync", "pvsync", "pvsync2", "sync")
 _MAX = "max"
+_OPEN_LOG = "fio version 2 iolog"
+_ONE_LOG = "fio version 3 iolog"
 _CLIENT = re.compile(r"client-(\d+)\.iolog")
 
 
@@ -140,6 +150,8 @@ class Replay:
             found.append(("ioengine", f"{engine}: each client waits; {', '.join(_ENGINES)}"))
         if _speed(workload.option("speed", 1)) is None:
             found.append(("speed", 'a number such as 2, or "max"'))
+        if (way := workload.option("by", _WAYS[0])) not in _WAYS:
+            found.append(("by", f"{way!r}: clients, or log"))
         return found
 
     def reach(self, workload: Workload) -> LoadAccess:
@@ -167,14 +179,19 @@ class Replay:
             raise UsageError(f"workload {workload.name}: {why}", advice=advice)
         trace = trace_of(workload.trace)
         speed = _speed(workload.option("speed", 1)) or 0.0
-        clients = clients_of(trace, speed)
         offsets = placed(trace, aimed.size or aimed.capacity)
-        count = int(clients.max()) + 1 if len(clients) else 1
-        files = [("job.fio", _job(count).encode())]
-        files += _logs(trace, clients, offsets, speed, count)
+        engine: dict[str, OptionValue] = {"ioengine": workload.option("ioengine", "psync")}
+        if workload.option("by") == "log":
+            count, engine = 1, {"ioengine": "libaio", "iodepth": _DEEP}
+            files = [("job.fio", _job(1).encode()), (_client(0), _log_of(trace, offsets, speed))]
+        else:
+            clients = clients_of(trace, speed)
+            count = int(clients.max()) + 1
+            files = [("job.fio", _job(count).encode())]
+            files += _logs(trace, clients, offsets, speed, count)
         options = {
             "replay_redirect": aimed.path,
-            "ioengine": workload.option("ioengine", "psync"),
+            **engine,
             "direct": int(bool(workload.option("direct", default=True))),
             "runtime": f"{_most(trace, speed, count) * 1000:.0f}ms",
         }
@@ -278,8 +295,22 @@ def _job(clients: int) -> str:
         "thread=1", "group_reporting=1", "allow_file_create=0", f"write_lat_log={_LOG}",
         "log_unix_epoch=1", "disable_clat=1", "disable_slat=1",
     )  # fmt: skip
-    parts = [f"[client-{n}]\nread_iolog=client-{n}.iolog\n" for n in range(clients)]
+    parts = [f"[client-{n}]\nread_iolog={_client(n)}\n" for n in range(clients)]
     return "\n".join(["[global]", *shared, "".join(parts)])
+
+
+def _client(number: int) -> str:
+    return f"client-{number}.iolog"
+
+
+def _log_of(trace: Trace, offsets: Ints, speed: float) -> bytes:
+    """All of it as a log of version 3."""
+    due = (trace.at / (speed or 1.0)).astype(np.int64)
+    rows = zip(
+        due.tolist(), trace.action.tolist(), offsets.tolist(), trace.length.tolist(), strict=True
+    )
+    lines = [f"{at} t {_ACTIONS[action]} {where} {length}" for at, action, where, length in rows]
+    return "\n".join([_ONE_LOG, "0 t add", "0 t open", *lines, ""]).encode()
 
 
 def _logs(
@@ -287,7 +318,7 @@ def _logs(
 ) -> list[tuple[str, bytes]]:
     """fio's logs of version 2, one of each client.  The target's path is not in them."""
     lead = _LEAD + _EACH * count
-    texts: list[list[str]] = [["fio version 2 iolog", "t add", "t open"] for _ in range(count)]
+    texts: list[list[str]] = [[_OPEN_LOG, "t add", "t open"] for _ in range(count)]
     due = (trace.at / (speed * 1000)).astype(np.int64) + lead if speed else trace.at
     rows = zip(
         clients.tolist(), due.tolist(), trace.action.tolist(), offsets.tolist(),
@@ -298,7 +329,7 @@ def _logs(
             texts[client].append(f"t wait {at} 0")
         texts[client].append(f"t {_ACTIONS[action]} {offset} {length}")
     return [
-        (f"client-{n}.iolog", ("\n".join([*text, "t close"]) + "\n").encode())
+        (_client(n), ("\n".join([*text, "t close"]) + "\n").encode())
         for n, text in enumerate(texts)
     ]
 
@@ -313,18 +344,17 @@ class _Done:
 
     action: Ints
     length: Ints
-    due: npt.NDArray[np.float64]
-    ended: npt.NDArray[np.float64]
-    took: npt.NDArray[np.float64]
+    due: Floats
+    ended: Floats
+    took: Floats
     asked: int
     open: bool
 
     @property
-    def late(self) -> npt.NDArray[np.float64]:
+    def late(self) -> Floats:
         """Seconds; the I/O that is least late is on time."""
         begun = self.ended - self.took / 1e6 - self.due
-        late = begun - begun.min() if begun.size else begun
-        return np.where(late > _KNOWN, late, 0.0) / 1e3
+        return np.maximum(begun - begun.min() - _KNOWN, 0.0) / 1e3 if begun.size else begun
 
 
 def _measured(folder: Path) -> tuple[list[Measurement], list[Doubt]]:
@@ -357,7 +387,7 @@ def _rates(name: str, lengths: Ints, seconds: float) -> list[Measurement]:
     ]
 
 
-def _spread_of(name: str, values: npt.NDArray[np.float64]) -> list[Measurement]:
+def _spread_of(name: str, values: Floats) -> list[Measurement]:
     raw = f"{_LOG}_lat.1.log"
     found = [
         of_metric(f"{name}.mean", float(values.mean()), raw),
@@ -390,56 +420,52 @@ def _doubts(done: _Done) -> Sequence[Doubt]:
 def _done(folder: Path) -> _Done:
     """Raises FormatError where a client's log is not there, or is not that of its I/Os."""
     logs = {
-        int(found[1]): path
-        for path in folder.iterdir()
-        if (found := _CLIENT.fullmatch(path.name))
+        int(found[1]): path for path in folder.iterdir() if (found := _CLIENT.fullmatch(path.name))
     }
     if not logs:
         raise FormatError(f"{folder}: no log of a client", advice="Repeat the trial.")
-    columns: list[list[npt.NDArray[np.float64]]] = []
+    columns: list[tuple[Floats, ...]] = []
     asked, open_ = 0, False
     for number, path in sorted(logs.items()):
-        due, action, length = _asked(path)
-        wanted = action != SYNC
-        open_ = open_ or bool(due.any())
-        due, action, length = due[wanted], action[wanted], length[wanted]
-        asked += len(action)
-        ended, took, did = _log(folder / f"{_LOG}_lat.{number + 1}.log")
-        if len(ended) > len(action) or not np.array_equal(did, action[: len(did)]):
-            raise FormatError(f"{folder}: the log of {path.name} is not that of its I/Os")
-        n = len(ended)
-        columns.append([action[:n], length[:n], due[:n], ended, took])
-    action, length, due, ended, took = (np.concatenate(each) for each in zip(*columns, strict=True))
-    return _Done(
-        action.astype(np.int64), length.astype(np.int64), due, ended, took, asked, open_
-    )  # fmt: skip
-
-
-def _asked(
-    path: Path,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    due, actions, lengths, at = [], [], [], 0.0
-    for line in path.read_text("ascii").splitlines()[1:]:
-        words = line.split()
-        if words[1] == "wait":
-            at = float(words[2])
-        elif words[1] in _ACTIONS:
-            due.append(at)
-            actions.append(float(_ACTIONS.index(words[1])))
-            lengths.append(float(words[3]))
-    return np.array(due), np.array(actions), np.array(lengths)
-
-
-def _log(
-    path: Path,
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """When each ended (ms), how long it took (ns), and its action, of fio's log of latencies."""
-    try:
         text = path.read_text("ascii")
-        rows = [line.split(",")[:3] for line in text.splitlines()]
-        numbers = np.array(rows, np.float64).reshape(-1, 3)
+        due, *wanted = _asked(text)
+        asked += len(due)
+        ended, took, *did = _log(folder / f"{_LOG}_lat.{number + 1}.log")
+        if text.startswith(_ONE_LOG):  # they end in any order
+            due = np.zeros(len(ended))
+        else:
+            open_ = open_ or bool(due.any())
+            same = [a.tolist() == b[: len(a)].tolist() for a, b in zip(did, wanted, strict=True)]
+            if len(ended) > len(due) or not all(same):
+                raise FormatError(f"{folder}: the log of {path.name} is not that of its I/Os")
+        columns.append((*did, due[: len(ended)], ended, took))
+    action, length, due, ended, took = (np.concatenate(each) for each in zip(*columns, strict=True))
+    whole = action.astype(np.int64), length.astype(np.int64)
+    return _Done(*whole, due, ended, took, asked, open_)
+
+
+def _asked(text: str) -> tuple[Floats, Floats, Floats]:
+    """When each I/O of a client's log was to begin (ms), its action and its length; no syncs, which
+    are not in fio's log of latencies."""
+    rows, at = [], 0.0
+    for line in text.splitlines()[1:]:
+        action, *numbers = line.partition("t ")[2].split()
+        if action == "wait":
+            at = float(numbers[0])
+        elif action in _ACTIONS[:SYNC]:
+            rows.append((at, float(_ACTIONS.index(action)), float(numbers[1])))
+    table = np.array(rows).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
+
+
+def _log(path: Path) -> tuple[Floats, Floats, Floats, Floats]:
+    """When each ended (ms), how long it took (ns), its action and its length, of fio's log of
+    latencies.  Raises FormatError for another file."""
+    try:
+        rows = [line.split(",")[:4] for line in path.read_text("ascii").splitlines()]
+        table = np.array(rows, np.float64).reshape(-1, 4)
     except FileNotFoundError:
-        numbers = np.zeros((0, 3))
+        table = np.zeros((0, 4))
     except ValueError as error:
         raise FormatError(f"{path}: no log of fio's: {error}") from None
-    return numbers[:, 0], numbers[:, 1], numbers[:, 2]
+    return table[:, 0], table[:, 1], table[:, 2], table[:, 3]

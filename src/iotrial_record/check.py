@@ -1,0 +1,141 @@
+"""Check: how faithful a replay is.  A recording is done again in three ways, and what the block
+layer is asked meanwhile is recorded: the replay, the job file with the same character, and fio's
+own replay of one log, to be compared with.
+
+The target is made ready as that of a study is: what is not armed is refused.  The load carries the
+recording's token, so that the guard and a restore end it with the recording.  Only what fio's
+threads asked is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from iotrial.errors import TrialError, UsageError
+from iotrial.execute.interruption import Interruption
+from iotrial.execute.load.load import TOKEN, LoadExit, end, last_words
+from iotrial.look.targets import ready
+from iotrial.model.host import Host, Process
+from iotrial.model.target import Target
+from iotrial.model.tool import aimed_at
+from iotrial.model.workload import TRACED, Workload
+from iotrial.tools import tool
+from iotrial_record.again import text_for
+from iotrial_record.character import LoadCharacter, character
+from iotrial_record.fidelity import FidelityDistance, distances
+from iotrial_record.recorder import Recorder, devices_of
+from iotrial_record.trace import QUEUED, TraceEvents, TraceFacts, joined, load_index, load_parts
+
+WAYS: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "replay": ("replay", {}),
+    "job file": ("fio", {}),
+    "fio's replay": ("replay", {"by": "log"}),
+}
+"""What each is called; its tool and options."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckRequest:
+    """The ``recording`` that is done again, and where: ``path`` is a device, which ``destroy`` arms
+    ('': nothing does)."""
+
+    recording: Path
+    path: str
+    destroy: str = ""
+
+
+@dataclass
+class _Load:
+    """A load that is started when the recorder records, and ends the recording."""
+
+    host: Host
+    argv: tuple[str, ...]
+    folder: Path
+    token: str
+    interruption: Interruption
+    process: Process | None = None
+    exit: int | None = None
+
+    def begin(self, *_: object) -> None:
+        if self.process is None:
+            environment = {TOKEN: self.token, "LC_ALL": "C"}
+            self.process = self.host.start(self.argv, folder=self.folder, environment=environment)
+
+    def over(self) -> bool:
+        if self.process is not None and self.exit is None:
+            self.exit = self.process.wait(0.0)
+        return self.exit is not None or bool(self.interruption.signal)
+
+
+def again(
+    host: Host, request: CheckRequest, way: str, out: Path, interruption: Interruption
+) -> TraceFacts:
+    """Do the recording again, and record that into ``out``.  The caller holds the host's lock.
+
+    Raises TargetRefused for a target that is not armed, TrialError where fio fails, and what the
+    recorder raises."""
+    name, options = WAYS[way]
+    text = text_for(name, request.recording, 0.0, None)
+    traced = text.startswith(TRACED)
+    said = tuple(options.items())
+    load = Workload(
+        "again", name, said, jobfile="" if traced else text, trace=text if traced else ""
+    )
+    driver = tool(name)
+    aim = ready(
+        host, Target("target", "device", request.path, destroy=request.destroy), driver.reach(load)
+    )
+    work = driver.command(load, aimed_at(aim), {})
+    folder = out / "load"
+    folder.mkdir(parents=True)
+    for file, content in work.files:
+        (folder / file).write_bytes(content)
+    recorder = Recorder(host, devices_of(host, [request.path]), out, names=True)
+    running = _Load(host, work.argv, folder, recorder.name, interruption)
+    lasts = 10 * driver.seconds(load, aimed_at(aim)) + 60
+    try:
+        facts = recorder.record(lasts, stop=running.over, tell=running.begin)
+    finally:
+        if running.process is not None and running.exit is None:
+            end(host, running.process)
+    interruption.check()
+    if running.exit:
+        ended = LoadExit(running.exit, facts.seconds)
+        raise TrialError(f"{way}: {last_words(folder, ended)}", advice=f"See {folder / 'stderr'}")
+    return facts
+
+
+def compared(folder: Path, recorded: Mapping[str, Path]) -> dict[str, dict[str, FidelityDistance]]:
+    """The distances from the recording in ``folder`` of each way's, by way and property.
+
+    Raises UsageError where fio asked for nothing."""
+    original = _cut(folder, of_fio=False)
+    return {way: distances(original, _cut(path, of_fio=True)) for way, path in recorded.items()}
+
+
+def _cut(folder: Path, *, of_fio: bool) -> LoadCharacter:
+    """From the first I/O to the last."""
+    index = load_index(folder)
+    threads = {int(number) for number, name in index.names.items() if name.startswith("fio")}
+    parts = [_only(each, threads) if of_fio else each for each in load_parts(folder, index)]
+    events = joined(parts)
+    asked = events.at[events.kind == QUEUED]
+    if not len(asked):
+        raise UsageError(f"{folder}: nothing was asked", advice="Record again, for longer.")
+    first, last = int(asked[0]), int(asked[-1])
+    here = events.only((events.at >= first) & (events.at <= last))
+    moved = replace(here, at=here.at - first)
+    return character(replace(index, seconds=(last - first) / 1e9), _once(moved))
+
+
+def _once(events: TraceEvents) -> Iterator[TraceEvents]:
+    yield events
+
+
+def _only(events: TraceEvents, threads: set[int]) -> TraceEvents:
+    mine = np.isin(events.process, list(threads))
+    return events.only((events.kind != QUEUED) | mine)
