@@ -9,6 +9,7 @@ them are in flight, and which of a thread's waited for those before them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -52,9 +53,10 @@ def text_for(tool: str, folder: Path, begin: float, seconds: float | None) -> st
     if tool == "replay":
         return trace_text(folder, begin, seconds)
     end = index.seconds if seconds is None else begin + seconds
-    load = character(index, _between(folder, index, begin, end))
+    part = replace(index, seconds=min(end, index.seconds) - begin)
+    load = character(part, _between(folder, index, begin, end))
     try:
-        return job_file(index, load, target=False)
+        return job_file(part, load, target=False)
     except ValueError as error:
         raise UsageError(f"{folder}: {error}", advice="Record again.") from None
 
@@ -66,7 +68,9 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
     index = load_index(folder)
     end = index.seconds if seconds is None else begin + seconds
     events = joined(_between(folder, index, begin, end))
-    asked = np.flatnonzero((events.kind == QUEUED) & np.isin(events.operation, list(_ACTIONS)))
+    moves = (events.sectors > 0) | (events.operation == ord("F"))
+    known = np.isin(events.operation, list(_ACTIONS))
+    asked = np.flatnonzero((events.kind == QUEUED) & known & moves)
     if not 0 < len(asked) <= _MOST:
         what = f"{len(asked)} I/Os from {format_wait(begin)} on"
         part = f'recorded = {{ folder = "{folder.name}", time = "60s" }}'
@@ -77,9 +81,8 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
         took[place] = waited
     mine = events.only(asked)
     threads = np.unique(mine.process, return_inverse=True)[1].ravel()
-    start = int(begin * 1e9)
     columns: list[npt.NDArray[np.int64]] = [
-        (mine.at - start) // 1000,
+        mine.at // 1000,
         threads,
         np.vectorize(_ACTIONS.__getitem__, otypes=[np.int64])(mine.operation),
         mine.sector.astype(np.int64) * SECTOR,
@@ -92,7 +95,7 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
 
 
 def _between(folder: Path, index: TraceFacts, begin: float, end: float) -> Iterator[TraceEvents]:
-    """What was asked between the two, and what was completed of it."""
+    """What was asked between the two, and what was completed of it; times count from ``begin``."""
     first, last = int(begin * 1e9), int(end * 1e9)
     for part, events in zip(index.parts, load_parts(folder, index), strict=True):
         if part.ends < first:
@@ -100,4 +103,5 @@ def _between(folder: Path, index: TraceFacts, begin: float, end: float) -> Itera
         if part.begins > last:
             return
         late = (events.kind == COMPLETED) & (events.at >= first)
-        yield events.only(late | ((events.at >= first) & (events.at < last)))
+        mine = events.only(late | ((events.at >= first) & (events.at < last)))
+        yield replace(mine, at=mine.at - first)

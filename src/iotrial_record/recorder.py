@@ -34,6 +34,7 @@ from iotrial_record.pages import HEADER, EventFormat, PageEvents, event_format, 
 from iotrial_record.trace import (
     COMPLETED,
     EVENTS,
+    PREFLUSH,
     QUEUED,
     SECTOR,
     TracedDevice,
@@ -303,6 +304,8 @@ class Recorder:
                 continue
             count = int(mine.sum())
             length, op, flag, pid = (column[mine] for column in columns)
+            if kind == QUEUED:  # a flush is asked for as a write of nothing, with a flush before
+                op = np.where((length == 0) & (flag & PREFLUSH > 0), ord("F"), op)
             parts.append(
                 TraceEvents(
                     at=at[mine],
