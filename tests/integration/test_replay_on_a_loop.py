@@ -206,27 +206,3 @@ settle = "0s"
     assert not small.exists()
     assert np.isfinite(value(trial, "total.iops"))
     assert loop_device
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ('tool = "dd"\nrecorded = "load"', "dd does no recording again"),
-        ('tool = "replay"', "name the folder that `iotrial record` made"),
-        ('tool = "replay"\nrecorded = "nowhere"', "is no recording"),
-        ('tool = "replay"\nrecorded = "load"\noptions = { speed = 0 }', '"max"'),
-        ('tool = "replay"\nrecorded = { folder = "load", begin = "1h" }', "0 I/Os"),
-        ('tool = "replay"\nrecorded = "load"\njobfile = "x.fio"', "not both"),
-    ],
-)
-def test_what_cannot_be_done_again_is_refused_with_words(
-    recorded: Path, tmp_path: Path, line: str, said: str
-) -> None:
-    assert recorded.name == "load"
-    study = tmp_path / "study.toml"
-    study.write_text(f'[targets.x]\nfile = "/tmp/x"\nsize = "1MiB"\n[workloads.mine]\n{line}\n')
-    done = subprocess.run(
-        [*IOTRIAL, "plan", str(study), "--json"], check=False, capture_output=True, text=True
-    )
-    assert done.returncode == 2, done.stdout
-    assert said in json.loads(done.stdout)["error"]["message"]
