@@ -311,10 +311,10 @@ def test_hosts_that_share_a_directory_have_names_of_their_own_in_it(rack: Rack) 
     done = rack.run(study)
     seen = set[str]()
     while done.poll() is None:
-        seen.update(os.listdir(shared))
+        seen.update(each.name for each in shared.iterdir())
     said, complaint = done.communicate()
     assert done.returncode == 0, said + complaint
-    assert not os.listdir(shared)
+    assert not list(shared.iterdir())
     assert {each["state"] for each in rack.trials()} == {"valid"}
     assert len(rack.trials()) == 2 * len(loads)
     names = ("iotrial-fio", "iotrial.dd", "iotrial-bonnie", "iotrial-listing")
