@@ -193,7 +193,14 @@ def of_tools(plugin: Plugin) -> Iterator[str]:
         yield f"its usual metric {tool.usual!r} is not one that it measures"
     options: Mapping[str, OptionValue] = getattr(plugin.module, "EXAMPLE", {})
     wanted = (CustomMetric("score", pattern="([0-9.]+)"),)
-    load = Workload("example", tool.name, tuple(options.items()), argv=("true",), metrics=wanted)
+    load = Workload(
+        "example",
+        tool.name,
+        tuple(options.items()),
+        argv=("true",),
+        metrics=wanted,
+        trace=getattr(plugin.module, "EXAMPLE_TRACE", ""),
+    )
     wrong = tool.check(load, _FACTS)
     if wrong:
         yield from (

@@ -200,8 +200,8 @@ def _report_of(folders: Sequence[Path]) -> FolderReport | None:
         return meant
     if len(folders) == 1:
         return None
-    if reports:
-        return reports[0]
+    if meant := next((each for each in reports if each.studies), None):
+        return meant
     raise UsageError(
         "no report of several folders is installed: the package iotrial_suites is missing",
         advice="Write the report of one folder, or install iotrial with that package.",

@@ -72,7 +72,7 @@ def checks(spec: StudyFile, known: Catalogue) -> Iterator[StudyProblem]:
     for name, load in spec.workloads.items():
         if load.offered is not None:
             yield from _offered(("workloads", name), load, load.offered)
-        if load.recorded:
+        if load.recorded is not None:
             yield from _recorded(("workloads", name), load)
     yield from _hosting(spec)
     yield from _listening(spec)

@@ -40,7 +40,6 @@ from iotrial.plan.schema import (
     OfferedTable,
     OneOf,
     RangeTable,
-    RecordedTable,
     StageTable,
     StudyFile,
     TargetTable,
@@ -264,13 +263,6 @@ def workload(name: str, table: WorkloadTable, text: str) -> Workload:
         target=table.target,
         offered=offered(table.offered) if table.offered else None,
     )
-
-
-def recorded(given: str | RecordedTable) -> RecordedTable:
-    """A folder alone is the whole recording."""
-    if isinstance(given, RecordedTable):
-        return given
-    return RecordedTable(folder=given, begin=0.0, time=None)
 
 
 def offered(table: OfferedTable) -> OfferedRates:

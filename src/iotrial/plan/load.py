@@ -221,11 +221,11 @@ def _workloads(
     found: list[Workload] = []
     problems: list[StudyProblem] = []
     for name, table in spec.workloads.items():
-        if table.recorded:
+        if table.recorded is not None:
             path = ("workloads", name, "recorded")
             text = ""
             try:
-                text = recording(name, table.tool, convert.recorded(table.recorded))
+                text = recording(name, table.tool, table.recorded)
             except UsageError as error:
                 problems.append(StudyProblem(path, error.message, error.advice))
             found.append(convert.workload(name, table, text))

@@ -530,11 +530,17 @@ class OfferedTable(_Table):
 class RecordedTable(_Table):
     """A part of a recording."""
 
-    folder: str = Field(description="Folder of `iotrial record`, relative to the study.")
+    folder: str = Field(
+        description="Folder of `iotrial record`, relative to the study.", examples=["monday"]
+    )
     begin: Duration = Field(0.0, description="Where the part begins.", examples=["10m"])
     time: Duration | None = Field(
         None, description="How long it is; default: to the end.", examples=["60s"]
     )
+
+
+def _recorded(value: object) -> object:
+    return {"folder": value} if isinstance(value, str) else value
 
 
 class WorkloadTable(_Table):
@@ -549,8 +555,8 @@ class WorkloadTable(_Table):
     jobfile: str = Field(
         "", description="Job file of the tool, relative to the study.", examples=["my.fio"]
     )
-    recorded: str | RecordedTable = Field(
-        "",
+    recorded: Annotated[RecordedTable | None, BeforeValidator(_recorded)] = Field(
+        None,
         description="Recording of `iotrial record`, relative to the study. `replay` does its I/Os"
         " again at their times; `fio` a job file with the same character.",
         examples=["monday", {"folder": "monday", "begin": "10m", "time": "60s"}],

@@ -25,6 +25,7 @@ TABLES: dict[tuple[str, ...], type[BaseModel]] = {
     ("workloads", "*"): schema.WorkloadTable,
     ("workloads", "*", "metrics", "*"): schema.MetricTable,
     ("workloads", "*", "offered"): schema.OfferedTable,
+    ("workloads", "*", "recorded"): schema.RecordedTable,
     ("factors", "*"): schema.FactorTable,
     ("factors", "*", "range"): schema.RangeTable,
     ("knobs", "*"): schema.KnobTable,

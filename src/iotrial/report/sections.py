@@ -57,10 +57,12 @@ class WrittenReport:
 class FolderReport:
     """``shapes`` are what it can be written as, with the ending of the file's name.  ``takes``
     says whether a folder holds what only this report reads.  ``written`` is given the folders, a
-    shape and the folder that links in the document start from."""
+    shape and the folder that links in the document start from.  ``studies``: several folders are
+    for it where no report takes one of them."""
 
     name: str
     title: str
     shapes: Mapping[str, str]
     takes: Callable[[Path], bool]
     written: Callable[[Sequence[Path], str, Path], WrittenReport]
+    studies: bool = False

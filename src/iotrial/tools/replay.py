@@ -84,6 +84,7 @@ _DEEP = 512
 """I/Os in flight of a replay by one log, at most."""
 _ENGINES = ("psync", "pvsync", "pvsync2", "sync")
 _MAX = "max"
+EXAMPLE_TRACE = f"{TRACED}1.0\n0 0 0 0 4096 100\n"
 _OPEN_LOG = "fio version 2 iolog"
 _ONE_LOG = "fio version 3 iolog"
 _CLIENT = re.compile(r"client-(\d+)\.iolog")

@@ -243,4 +243,5 @@ REPORT = FolderReport(
     {"html": "html", "md": "md", "json": "json"},
     _takes,
     _written,
+    studies=True,
 )
