@@ -22,7 +22,7 @@ from iotrial_record.trace import QUEUED, SECTOR, TraceEvents, joined, load_index
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 IOTRIAL = [sys.executable, "-m", "iotrial.cli.main"]
-SECONDS = 6
+SECONDS = 4
 MIXED = (
     "--name=x", "--rw=randrw", "--rwmixread=70", "--bssplit=4k/60:16k/40", "--direct=1",
     "--ioengine=libaio", "--iodepth=4", "--norandommap", "--time_based", f"--runtime={SECONDS}",
@@ -65,7 +65,7 @@ def iotrial(*words: str, code: int = 0) -> str:
 def recorded(loop_device: str, tmp_path: Path) -> Path:
     """A recording of a mixed load."""
     recorder = subprocess.Popen(
-        [*IOTRIAL, "record", f"/dev/{loop_device}", "--for", f"{SECONDS + 4}s", "--out",
+        [*IOTRIAL, "record", f"/dev/{loop_device}", "--for", f"{SECONDS + 3}s", "--out",
          str(tmp_path / "load")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     while not (tmp_path / "load/recording.json").exists():

@@ -54,7 +54,7 @@ ASSUMED_FACTS = {"cpus": 4.0, "memory": 8.0 * 2**30}
 
 OPERATIONS = (
     "read", "write", "trim", "seek", "create", "stat", "delete", "list", "mixed", "total", "cpu",
-    "putc", "getc", "rewrite", "rename", "sync",
+    "putc", "getc", "rewrite", "rename", "sync", "transaction",
     "reread", "random_read", "random_write", "backward_read", "record_rewrite", "stride_read",
     "fwrite", "refwrite", "fread", "refread", "pwrite", "repwrite", "pread", "repread",
     "pwritev", "repwritev", "preadv", "repreadv",
