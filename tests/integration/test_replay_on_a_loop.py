@@ -29,6 +29,8 @@ MIXED = (
     "--rate_iops=140,60", "--rate_process=poisson", "--fdatasync=200",
 )  # fmt: skip
 """Slow enough for a busy machine."""
+CHANCE = 1.63 * (2 / (60 * SECONDS)) ** 0.5
+"""The distance that one of a hundred pairs of samples with so many writes each has (Smirnov)."""
 STUDY = """\
 [targets.disk]
 device = "/dev/{device}"
@@ -124,7 +126,7 @@ def test_the_same_ios_are_done_again_at_their_times(recorded: Path, loop_device:
         assert replay[name]["value"] <= 0.05, (name, replay)
     model = json.loads(said)["job file"]
     for name in ("mix", "sizes", "zones"):
-        assert model[name]["value"] <= 0.06, (name, model)
+        assert model[name]["value"] <= CHANCE, (name, model)
 
 
 def test_a_check_on_a_device_that_is_not_armed_is_refused(recorded: Path, loop_device: str) -> None:
