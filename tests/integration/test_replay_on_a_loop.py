@@ -18,6 +18,7 @@ from iotrial.model.measurement import METRICS
 from iotrial.model.trial import TrialRecord
 from iotrial.store import open_results
 from iotrial_record.trace import QUEUED, SECTOR, TraceEvents, joined, load_index, load_parts
+from lab import Lab
 
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
@@ -208,3 +209,20 @@ settle = "0s"
     assert not small.exists()
     assert np.isfinite(value(trial, "total.iops"))
     assert loop_device
+
+
+def test_over_ssh_the_logs_of_the_clients_come_back(
+    lab: Lab, loop_device: str, recorded: Path, tmp_path: Path
+) -> None:
+    box = lab.box()
+    text = STUDY.format(
+        device=loop_device, backing=tmp_path / "loop.img", tool="replay", more="",
+        recorded=json.dumps(str(recorded)),
+    )  # fmt: skip
+    there = f'hosts = "n1"\n[hosts.n1]\nssh = "{box.where}"\n[workloads'
+    text = text.replace("[workloads", there, 1)
+    (tmp_path / "far.toml").write_text(text)
+    iotrial("run", str(tmp_path / "far.toml"), "--out", str(tmp_path / "far"))
+    (trial,) = open_results(tmp_path / "far").valid
+    assert value(trial, "total.ios") == asked(of(recorded)).total()
+    assert value(trial, "read.response.p90") > 0
