@@ -425,6 +425,11 @@ def _done(folder: Path) -> _Done:
     }
     if not logs:
         raise FormatError(f"{folder}: no log of a client", advice="Repeat the trial.")
+    if not any(folder.glob(f"{_LOG}_lat.*.log")):
+        raise FormatError(
+            f"{folder}: fio wrote no log of latencies",
+            advice="See stderr beside it. A simulated host (--pretend) does no replay.",
+        )
     columns: list[tuple[Floats, ...]] = []
     asked, open_ = 0, False
     for number, path in sorted(logs.items()):
