@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from iotrial_record.phases import LoadPhase, phases
 from iotrial_record.trace import (
     COMPLETED,
     FUA,
@@ -73,7 +74,8 @@ class LoadCharacter:
     by length of window in seconds; ``depth`` requests in flight → seconds; ``response`` quantiles
     in seconds, by operation (empty: none completed); ``gaps`` between an I/O and the one before
     (logarithms to the base of two of nanoseconds, times :data:`GAPS`) → how many; ``arrived`` I/Os
-    in each window of 10 ms; ``counts`` of I/Os in such a window → how many windows."""
+    in each window of 10 ms; ``counts`` of I/Os in such a window → how many windows;
+    ``phases`` by the rates of a second (:mod:`iotrial_record.phases`)."""
 
     seconds: float
     operations: Mapping[str, OperationCharacter]
@@ -88,6 +90,7 @@ class LoadCharacter:
     gaps: Mapping[int, int]
     counts: Mapping[int, int]
     arrived: npt.NDArray[np.int64]
+    phases: tuple[LoadPhase, ...]
 
     @property
     def ios(self) -> int:
@@ -254,6 +257,7 @@ class _Counting:
             dict(sorted(self.gaps.items())),
             dict(sorted(Counter(every[:whole].tolist()).items())),
             every[:whole],
+            phases(rates, 1.0),
         )
 
 

@@ -210,3 +210,20 @@ def test_a_recording_without_an_io_has_a_page(tmp_path: Path) -> None:
     folder = recording(tmp_path / "quiet")
     assert read([folder])[0].load.ios == 0
     assert "I/Os" in REPORT.written([folder], "html", tmp_path).text
+
+
+def test_phases_are_in_the_page_where_there_are_several(tmp_path: Path) -> None:
+    chance = np.random.default_rng(1)
+    one, two = (np.sort(chance.uniform(*span, count)) for span, count in (
+        ((0, 60), 3000), ((60, 120), 12000),
+    ))  # fmt: skip
+    folder = tmp_path / "monday"
+    folder.mkdir()
+    part = save_part(folder, 1, served(events(np.concatenate([one, two]), 8, 8), 0.001))
+    device = TracedDevice("sda", "8:0", SIZE)
+    index = TraceFacts(
+        "box", "6.1", 0.0, (device,), seconds=120.0, complete=True, parts=(part,)
+    )  # fmt: skip
+    save_index(folder, index)
+    written = REPORT.written([folder], "md", tmp_path).text
+    assert "| 0 s – 1m00s | 50.0 IOPS |\n| 1m00s – 2m00s | 200 IOPS |" in written

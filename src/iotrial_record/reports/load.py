@@ -7,7 +7,7 @@ tables and a line of the pictures.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import localtime, strftime
@@ -169,6 +169,24 @@ def _table(loads: Sequence[RecordedLoad]) -> Table:
     return Table(head, rows, "What each load is", look="facts")
 
 
+def _phases(load: RecordedLoad, *, several: bool) -> Iterator[Block]:
+    """A table of them, where there is more than one."""
+    found = load.load.phases
+    if len(found) < 2:  # noqa: PLR2004
+        return
+    names = list(dict.fromkeys(name for each in found for name in each.rates))
+    head = (Column("phase", "head"), *(Column(f"{name}s") for name in names))
+    rows = tuple(
+        (
+            f"{format_wait(each.begin)} – {format_wait(each.end)}",
+            *(format_value(each.rates.get(name, 0.0), "IOPS") for name in names),
+        )
+        for each in found
+    )
+    title = f"Phases of {load.name}" if several else "Phases"
+    yield Table(head, rows, title, look="facts")
+
+
 # -- pictures --------------------------------------------------------------------------------------
 
 
@@ -302,7 +320,8 @@ def page(loads: Sequence[RecordedLoad]) -> Document:
         for load in loads
         if load.index.doubt
     )
-    told = Section("What the load is", (*_figures(loads), _table(loads)), "load")
+    more = (block for load in loads for block in _phases(load, several=len(loads) > 1))
+    told = Section("What the load is", (*_figures(loads), _table(loads), *more), "load")
     hosts = ", ".join(
         dict.fromkeys(f"{visible(x.index.host)}, Linux {visible(x.index.kernel)}" for x in loads)
     )
