@@ -80,13 +80,14 @@ _OPERATION = {
         "reading data; of fio also random reads (`randread`); of iperf3 what this host receives"
     ),
     "write": "writing data; of iperf3 what this host sends",
-    "trim": "discarding blocks (fio)",
+    "trim": "discarding blocks (fio, replay)",
     "mixed": "reads and writes reported as one (fio's `unified_rw_reporting`, IOzone's mixed load)",
     "total": (
         "all operations of the trial together; of fio `total.util` is that of the busiest disk"
     ),
     "cpu": "CPU time of the load generator's processes",
     "sync": "fsync, fdatasync and their like (fio)",
+    "transaction": "transactions of a database (pgbench)",
     "seek": "seeks, each with a read and sometimes a write (bonnie++)",
     "create": "creating files or directories",
     "stat": "reading their attributes",
@@ -124,7 +125,7 @@ _QUANTITY = {
     "bw": "bytes transferred per second",
     "rate": (
         "operations per second that are no reads or writes of data: files created, entries "
-        "listed, seeks"
+        "listed, seeks, transactions"
     ),
     "rate.sd": "standard deviation of the rate over the tool's iterations",
     "bytes": "bytes transferred",
@@ -164,7 +165,12 @@ _LATENCY = {
     ),
     "response": (
         "response time: from the intended start of an I/O to its completion, of a load with "
-        "[offered rates](study-file.md#offered-rates); the bounded percentile"
+        "[offered rates](study-file.md#offered-rates), where it is the bounded percentile, or of "
+        "[a recording](record.md#in-a-study)"
+    ),
+    "late": (
+        "by how much I/Os began later than recorded (`total.late`); what is less than 2.5 ms "
+        "cannot be told and is 0"
     ),
 }
 
