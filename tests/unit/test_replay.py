@@ -129,6 +129,7 @@ def test_what_it_reaches_is_what_the_recording_did(
     text = trace(*((n, 0, kind, 0, 4096, 1) for n, kind in enumerate(kinds)))
     reach = TOOL.reach(load(text))
     assert (reach.reads, reach.writes) == (reads, writes)
+    assert TOOL.written(load(text)) == 4096 * kinds.count(1)
 
 
 def test_a_directory_is_no_target() -> None:

@@ -264,6 +264,15 @@ class SupportsSizedLoads(Protocol):
 
 
 @runtime_checkable
+class SupportsKnownWrites(Protocol):
+    """A tool that knows how much its load writes, whatever the storage does."""
+
+    def written(self, workload: Workload) -> float:
+        """Bytes of one execution."""
+        ...
+
+
+@runtime_checkable
 class SupportsPathCheck(Protocol):
     """A tool that cannot be told of every path."""
 

@@ -12,7 +12,7 @@ from iotrial import plugins
 from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
-from iotrial.model.tool import LIKELY, SupportsSizedLoads, ToolTarget
+from iotrial.model.tool import LIKELY, SupportsKnownWrites, SupportsSizedLoads, ToolTarget
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Chore, Workload
 from iotrial.plan import boots
@@ -309,6 +309,8 @@ def _cost(workload: Workload, aimed: ToolTarget) -> _Cost:
     seconds = driver.likely(workload, aimed) if isinstance(driver, SupportsSizedLoads) else longest
     if not driver.reach(workload).writes:
         return _Cost(seconds, longest, 0.0, timed=False)
+    if isinstance(driver, SupportsKnownWrites):
+        return _Cost(seconds, longest, driver.written(workload), timed=False)
     timed = workload.option("runtime") != "" or workload.jobfile != ""
     written = seconds * ASSUMED_WRITE_RATE if timed else _sized(workload, aimed)
     return _Cost(seconds, longest, written, timed)

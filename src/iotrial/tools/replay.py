@@ -206,6 +206,13 @@ class Replay:
         trace, speed = trace_of(workload.trace), _speed(workload.option("speed", 1))
         return trace.seconds / (speed or 1.0) + _LEAD / 1000
 
+    def written(self, workload: Workload) -> float:
+        """See :class:`iotrial.model.tool.SupportsKnownWrites`."""
+        if not workload.trace:
+            return 0.0
+        trace = trace_of(workload.trace)
+        return float(trace.length[trace.action == WRITE].sum())
+
     def buffered(self, workload: Workload) -> str:
         """See :class:`iotrial.model.tool.SupportsCaching`."""
         return "" if workload.option("direct", default=True) else "direct = false"
