@@ -50,6 +50,12 @@ def text_for(tool: str, folder: Path, begin: float, seconds: float | None) -> st
             f"{folder} is of several devices ({names}), and a workload has one target",
             advice="Record the one device.",
         )
+    if begin >= index.seconds or (seconds is not None and begin + seconds > index.seconds + 1):
+        said = f"from {format_wait(begin)}" + (f" for {format_wait(seconds)}" if seconds else "")
+        raise UsageError(
+            f"{folder} is {format_wait(index.seconds)} long, and the part is {said}",
+            advice="Take a part of it, or all of it.",
+        )
     if tool == "replay":
         return trace_text(folder, begin, seconds)
     end = index.seconds if seconds is None else begin + seconds
@@ -71,7 +77,9 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
     moves = (events.sectors > 0) | (events.operation == ord("F"))
     known = np.isin(events.operation, list(_ACTIONS))
     asked = np.flatnonzero((events.kind == QUEUED) & known & moves)
-    if not 0 < len(asked) <= _MOST:
+    if not len(asked):
+        raise UsageError(f"{folder}: no I/O is in it", advice="Record while there is a load.")
+    if len(asked) > _MOST:
         what = f"{len(asked)} I/Os from {format_wait(begin)} on"
         part = f'recorded = {{ folder = "{folder.name}", time = "60s" }}'
         advice = f"A trial has {_MOST} at most: {part}"

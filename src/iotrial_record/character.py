@@ -48,6 +48,8 @@ _SAMPLED = 12
 """Parts that response times are taken of."""
 _RESPONSES = 1 << 20
 _FEW = 30
+_BEYOND = 10
+"""I/Os beyond a quantile, without which it is none."""
 GAPS = 8
 """Bins of a power of two of nanoseconds."""
 
@@ -251,7 +253,11 @@ class _Counting:
             _dispersion(every[:whole]),
             {depth: ns / 1e9 for depth, ns in sorted(self.depth.items())},
             {
-                name: {q: float(np.quantile(found, q)) for q in QUANTILES}
+                name: {
+                    q: float(np.quantile(found, q))
+                    for q in QUANTILES
+                    if q <= 0.5 or len(found) * (1 - q) >= _BEYOND  # noqa: PLR2004
+                }
                 for name, found in self.response.items()
             },
             dict(sorted(self.gaps.items())),

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from iotrial.errors import TrialError, UsageError
+from iotrial.errors import TargetRefused, TrialError, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.load import TOKEN, LoadExit, end, last_words
 from iotrial.look.targets import ready
@@ -102,11 +102,19 @@ def again(
     finally:
         if running.process is not None and running.exit is None:
             end(host, running.process)
-    interruption.check()
-    if running.exit:
+    if running.exit and not interruption.signal:
         ended = LoadExit(running.exit, facts.seconds)
         raise TrialError(f"{way}: {last_words(folder, ended)}", advice=f"See {folder / 'stderr'}")
     return facts
+
+
+def replaced(error: TargetRefused) -> TargetRefused:
+    """The refusal of a study's target in the words of this command."""
+    message = error.message.removeprefix("target target: ").replace(
+        ", but the study does not permit it", ", and nothing permits it"
+    )
+    advice = error.advice.replace("write in the study: destroy = ", "add --destroy ")
+    return TargetRefused(message, advice=advice)
 
 
 def compared(folder: Path, recorded: Mapping[str, Path]) -> dict[str, dict[str, FidelityDistance]]:

@@ -12,7 +12,7 @@ from rich.text import Text
 from iotrial.cli.completion import of_targets
 from iotrial.cli.machine import machine, place_of
 from iotrial.cli.output import Output, can_move, common, writing
-from iotrial.errors import UsageError
+from iotrial.errors import TargetRefused, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.settings.guard import locked
 from iotrial.plan.saturate import SaturationTarget, targets_named
@@ -105,9 +105,13 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
             out.mkdir(parents=True, exist_ok=True)
         recorder = Recorder(host, devices, out, names=names)
 
-        moves = can_move(output.notes)
+        moves, begun = can_move(output.notes), False
 
         def tell(so_far: float, index: TraceFacts) -> None:
+            nonlocal begun
+            if not begun and not moves:
+                output.note(f"recording for {format_wait(seconds)}; Ctrl-C ends it before")
+            begun = True
             if moves:
                 output.moving.show(Text(_line(so_far, seconds, index)))
 
@@ -137,7 +141,7 @@ def _need_empty(out: Path) -> None:
 
 
 def _check(output: Output, folder: Path, target: tuple[str, ...], out: Path, destroy: str) -> int:
-    from iotrial_record.check import WAYS, CheckRequest, again, compared
+    from iotrial_record.check import WAYS, CheckRequest, again, compared, replaced
 
     asked = _asked(target)
     if len(asked) > 1:
@@ -145,16 +149,23 @@ def _check(output: Output, folder: Path, target: tuple[str, ...], out: Path, des
     _need_empty(out)
     aim = CheckRequest(folder, asked[0].path, destroy)
     recorded = {way: out / way.replace("'", "").replace(" ", "-") for way in WAYS}
-    with writing(out, "--out"):
-        out.mkdir(parents=True, exist_ok=True)
     with (
+        writing(out, "--out"),
         Interruption() as stop,
         machine(pretend=False, place=place_of(asked[0].ssh or None), purpose="record") as host,
         locked(host),
     ):
         for way, there in recorded.items():
-            index = again(host, aim, way, there, stop)
-            output.note(f"{way}: {_said(index)}")
+            try:
+                index = again(host, aim, way, there, stop)
+            except TargetRefused as error:
+                raise replaced(error) from None
+            if stop.signal:
+                output.answer(f"ended before its end; what was recorded until then is in {out}")
+                return 130
+            output.note(f"{way}: {index.counts.get('block_bio_queue', 0)} I/Os")
+            if index.doubt:
+                output.note(f"doubtful: {index.doubt}")
     found = compared(folder, recorded)
     output.document({
         way: {name: asdict(each) for name, each in own.items()} for way, own in found.items()

@@ -58,7 +58,10 @@ def job_file(index: TraceFacts, load: LoadCharacter, *, target: bool = True) -> 
         lines.append(f"random_distribution=zoned:{zones}")
     lines += _rates(reads, writes, load)
     if writes is not None and (flushes := load.operations.get("flush")):
-        lines.append(f"fsync={max(1, round(writes.ios / flushes.ios))}")
+        # Of a mixed load fio syncs again after each read until the next write: on average, as often
+        # as there are reads and writes for a write (get_rw_ddir in io_u.c, 3.33).
+        both = writes.ios + (reads.ios if reads is not None else 0)
+        lines.append(f"fsync={max(1, round(both / flushes.ios))}")
     return "\n".join(lines) + "\n"
 
 

@@ -60,6 +60,8 @@ _EASY = 4 << 20
 """Bytes that a look should find: a quarter of what one CPU's buffer holds."""
 _PART = 1 << 18
 """Events of a part."""
+_SOONEST = 30.0
+"""Seconds after which a part has fewer: so much is lost when the recorder is killed."""
 _WITHIN = 60.0
 _BIO_COMPLETE = "block_bio_complete"
 _LOST = re.compile(r"^(?:overrun|commit overrun|dropped events): (\d+)$", re.MULTILINE)
@@ -162,6 +164,7 @@ class Recorder:
         self._waiting: list[TraceEvents] = []
         self._counts = dict.fromkeys(EVENTS, 0)
         self._called: dict[int, str] = {}
+        self._written = time.monotonic()
 
     # -- on the host ------------------------------------------------------------------------------
 
@@ -332,8 +335,10 @@ class Recorder:
     def _waiting_before(self, at: int) -> TraceEvents | None:
         """What waits and is not later; None where that is not yet worth a part."""
         last = at == np.iinfo(np.int64).max
-        if not last and sum(map(len, self._waiting)) < _PART:
+        old = time.monotonic() - self._written >= _SOONEST
+        if not last and not old and sum(map(len, self._waiting)) < _PART:
             return None
+        self._written = time.monotonic()
         every = joined(self._waiting)
         ready = every.at <= at
         self._waiting = [every.only(~ready)]

@@ -162,6 +162,11 @@ def save_index(folder: Path, index: TraceFacts) -> None:
 def load_index(folder: Path) -> TraceFacts:
     """Raises UsageError where the folder holds no recording that this version reads."""
     path = folder / INDEX
+    if not path.is_file():
+        raise UsageError(
+            f"{folder} is no recording: it has no {INDEX}",
+            advice="Name a folder that `iotrial record` made.",
+        )
     try:
         entry = json.loads(path.read_text("utf-8"))
         if entry.pop("format") != FORMAT:

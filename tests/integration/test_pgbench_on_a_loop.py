@@ -12,7 +12,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,15 +52,6 @@ settle = "0s"
 LIMITS = (15, 30, 60, 2000)
 """Writes a second of the load's control group; the load asks for some 80."""
 ASKED = 'time = "6s", rate = 40, script = "simple-update"'
-
-
-@pytest.fixture
-def tmp_path() -> Iterator[Path]:
-    """Where user postgres gets to."""
-    folder = Path(tempfile.mkdtemp(dir="/var/tmp", prefix="iotrial-test-"))
-    folder.chmod(0o755)
-    yield folder
-    shutil.rmtree(folder)
 
 
 @pytest.fixture(autouse=True)
@@ -125,6 +115,31 @@ def test_a_study_of_a_setting_of_the_server(tmp_path: Path) -> None:
         assert found
         mean = value(each, "transaction.lat.mean")
         assert mean * 1e3 == pytest.approx(float(found[1]), rel=0.02)
+
+
+def test_nobody_else_may_connect_to_its_server(tmp_path: Path) -> None:
+    """A server of user postgres would execute programs for them."""
+    run = subprocess.Popen(
+        [*IOTRIAL, "run", str(study(tmp_path, 'time = "8s"')), "--out", str(tmp_path / "results")],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    until = time.monotonic() + 60
+    asked = []
+    while not asked and time.monotonic() < until:
+        sockets = re.findall(r"@(iotrial-pgbench-\d+)/", Path("/proc/net/unix").read_text())
+        for socket in dict.fromkeys(sockets):
+            for user in ("root", "nobody", "postgres"):
+                ask = ["psql", "-h", f"@{socket}", "-U", "postgres", "-tAc", "select 1", "postgres"]
+                done = subprocess.run(
+                    ["setpriv", f"--reuid={user}", "--clear-groups", *ask], check=False,
+                    capture_output=True, text=True, cwd="/",
+                )  # fmt: skip
+                if "starting up" not in done.stderr and "No such file" not in done.stderr:
+                    asked.append((user, done.returncode == 0, done.stderr))
+    assert run.wait(120) == 0
+    assert {(user, let) for user, let, _ in asked} == {
+        ("root", True), ("nobody", False), ("postgres", False),
+    }, asked  # fmt: skip
 
 
 def test_scripts_beside_each_other_are_sections(tmp_path: Path) -> None:

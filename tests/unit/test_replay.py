@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -261,7 +262,7 @@ def test_another_recording_is_another_study(recording: Path) -> None:
         ('tool = "replay"\nrecorded = "monday"\noptions = { rw = "read" }', "no option 'rw'"),
         ('tool = "replay"\nrecorded = "monday"\noptions = { by = "hand" }', "'hand'"),
         ('tool = "replay"\nrecorded = "monday"\noptions = { ioengine = "libaio" }', "libaio"),
-        ('tool = "replay"\nrecorded = { folder = "monday", begin = "1h" }', "0 I/Os"),
+        ('tool = "replay"\nrecorded = { folder = "monday", begin = "1h" }', "is 10 s long"),
         ('tool = "replay"\nrecorded = "monday"\njobfile = "x.fio"', "not both"),
     ],
 )
@@ -290,3 +291,62 @@ def test_reads_alone_are_no_harm(recording: Path) -> None:
     text = text_for("replay", recording, 0.0, 4.0)
     assert not TOOL.reach(load(text)).writes
     assert set(trace_of(text).action.tolist()) == {0}
+
+
+def many(reads: int, writes: int = 0) -> str:
+    kinds = [0] * reads + [1] * writes
+    return trace(*((n * 1000, 0, kind, 0, 4096, 1) for n, kind in enumerate(kinds)))
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "metric"),
+    [
+        (many(1000), {}, "read.response.p99"),
+        (many(999), {}, "read.response.p90"),
+        (many(50), {}, "read.response.mean"),
+        (many(0, 2000), {}, "write.response.p99"),
+        (many(10, 5000), {}, "read.response.mean"),
+        (many(5000), {"speed": "max"}, "total.iops"),
+    ],
+)
+def test_what_decides_is_what_there_are_enough_ios_for(
+    text: str, options: dict[str, OptionValue], metric: str
+) -> None:
+    assert TOOL.primary(load(text, **options)) == metric
+    assert not TOOL.lacking(load(text, **options), metric)
+
+
+def test_a_metric_that_no_trial_will_have_is_refused_by_the_plan(recording: Path) -> None:
+    lines = 'tool = "replay"\nrecorded = "monday"\n{}[decide]\nprimary = "{}"'
+    for more, metric, said in (
+        ("", "read.response.p99", "needs 1000 I/Os, and the recording has 9"),
+        ("", "total.late.p90", "needs 100 I/Os, and the recording has 10"),
+        ('options = { speed = "max" }\n', "read.response.mean", "no I/O is to begin at a time"),
+    ):
+        with pytest.raises(StudyError) as caught:
+            study(recording.parent, lines.format(more, metric))
+        assert said in str(caught.value)
+
+
+def test_options_of_the_study_stand_in_place_of_the_job_file_s(recording: Path) -> None:
+    lines = (
+        'tool = "fio"\nrecorded = "monday"\noptions = { runtime = "3s", rate_process = "linear" }'
+    )
+    (mine,) = study(recording.parent, lines).workloads
+    assert "runtime=" not in mine.jobfile
+    assert "rate_process" not in mine.jobfile
+    assert "rate_iops=" in mine.jobfile
+
+
+def test_where_places_are_laid_on_each_other_each_trial_says_so(tmp_path: Path) -> None:
+    text = trace(*((n, 0, 0, n * MIB, 4096, 1) for n in range(20)))
+    roomy, small = (
+        dict(TOOL.command(load(text), replace(DEVICE, capacity=size * MIB), {}).files)
+        for size in (20, 10)
+    )
+    assert "folded.txt" not in roomy
+    due = [1000 + 10 * n for n in range(20)]
+    result(tmp_path, [(at + 1.0, 1.0, 0) for at in due], due)
+    (tmp_path / "folded.txt").write_bytes(small["folded.txt"])
+    (told,) = (each for each in TOOL.parse(tmp_path).doubts if each.check == "replay-folded")
+    assert told.what.startswith("the load uses 20 MiB of a device, and the target has 10")

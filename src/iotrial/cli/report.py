@@ -212,6 +212,11 @@ def _report_folders(
     output: Output, report: FolderReport, folders: Sequence[Path], kind: str, out: Path | None
 ) -> None:
     """Write one report of all folders, and the page of each that it leads to."""
+    if kind not in report.shapes and not report.studies:
+        raise UsageError(
+            f"{kind} is a format for a study, and {folders[0]} holds {report.title}",
+            advice=f"Formats: {', '.join(report.shapes)}.",
+        )
     if kind not in report.shapes:
         raise UsageError(
             f"{kind} is a format for one study; the arguments are several folders, or checks",

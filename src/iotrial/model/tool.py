@@ -183,6 +183,19 @@ class SupportsMetrics(Protocol):
 
 
 @runtime_checkable
+class SupportsMetricChoice(Protocol):
+    """A tool whose usual metric depends on the load."""
+
+    def primary(self, workload: Workload) -> str:
+        """The whole metric that decides where the study says nothing."""
+        ...
+
+    def lacking(self, workload: Workload, metric: str) -> str:
+        """Why this load has no such metric, though the tool measures it; ''."""
+        ...
+
+
+@runtime_checkable
 class SupportsFamily(Protocol):
     """A tool whose results are a table of several operations, all of which people read."""
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from iotrial.errors import StudyError, UsageError
 from iotrial.files import read_given
+from iotrial.formats.fio.jobfile import without
 from iotrial.model.study import Study, StudyHost, digest
 from iotrial.model.tunable import Tunable
-from iotrial.model.workload import Workload, metrics_of
+from iotrial.model.workload import TRACED, Workload, metrics_of
 from iotrial.plan import convert
 from iotrial.plan.beside import with_neighbours
 from iotrial.plan.check import checks, host_problems
@@ -228,6 +229,8 @@ def _workloads(
                 text = recording(name, table.tool, table.recorded)
             except UsageError as error:
                 problems.append(StudyProblem(path, error.message, error.advice))
+            if not text.startswith(TRACED):  # the study's own options instead
+                text = without(text, frozenset(table.options))
             found.append(convert.workload(name, table, text))
             continue
         jobfile = ""

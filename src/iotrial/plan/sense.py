@@ -29,6 +29,7 @@ from iotrial.model.tool import (
     SupportsCaching,
     SupportsFamily,
     SupportsLayout,
+    SupportsMetricChoice,
     SupportsMetrics,
     SupportsPathCheck,
     SupportsSections,
@@ -238,6 +239,9 @@ def _usual(
     if workload.metrics:
         return (workload.metrics[0].name,), family
     whole = (_default_metric(reaches(workload, factors), driver),)
+    if isinstance(driver, SupportsMetricChoice):
+        named = {driver.primary(each) for each in every}
+        whole = (named.pop(),) if len(named) == 1 else ("total.iops",)
     if workload.offered:
         return (f"{whole[0]}.within",), family
     if not isinstance(driver, SupportsSections):
@@ -401,6 +405,14 @@ def _given(path: KeyPath, name: str, workloads: Sequence[Workload]) -> Iterator[
     if metrics.defines(name) or known_metric(name, metrics) is None:
         return
     drivers = [tool(each.tool) for each in workloads]
+    lacks = [
+        driver.lacking(each, name)
+        for each, driver in zip(workloads, drivers, strict=True)
+        if isinstance(driver, SupportsMetricChoice)
+    ]
+    if lacks and all(lacks) and len(lacks) == len(drivers):
+        yield StudyProblem(path, lacks[0], "Name another metric, or take a longer recording.")
+        return
     whole = sectioned(name)[0]
     if any(not isinstance(d, SupportsMetrics) or d.measures.fullmatch(whole) for d in drivers):
         return

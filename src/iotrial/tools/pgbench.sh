@@ -32,7 +32,9 @@ mine=$(pwd)
 # shellcheck disable=SC2086
 if [ "$(id -u)" = 0 ]; then
     id postgres >/dev/null 2>&1 || fail "no user postgres is here, as whom the server would run"
-    as="setpriv --reuid=postgres --regid=postgres --clear-groups --"
+    # It may look into folders that only root may enter, such as iotrial's own; change, only its own.
+    as="setpriv --reuid=postgres --regid=postgres --clear-groups
+        --inh-caps=+dac_read_search --ambient-caps=+dac_read_search --"
     [ -d "$data" ] || { mkdir -- "$data" && chown postgres:postgres -- "$data"; }
     cd -- "$folder"
     $as test -x "$data" || fail "user postgres cannot reach $data: make the folders above it searchable"
@@ -44,8 +46,11 @@ fi
 
 if [ ! -f "$data/PG_VERSION" ]; then
     # shellcheck disable=SC2086
-    $as "${bin}initdb" -D "$data" -A trust -U postgres --no-locale -E UTF8 --no-instructions \
+    $as "${bin}initdb" -D "$data" -A peer -U postgres --no-locale -E UTF8 --no-instructions \
         >"$mine/initdb.out" 2>&1 || fail "initdb: $(tail -n 1 "$mine/initdb.out")"
+    # Whoever executes this may connect, and nobody else.
+    echo 'local all all peer map=own' >"$data/pg_hba.conf"
+    echo "own $(id -un) postgres" >"$data/pg_ident.conf"
 fi
 
 settings=
@@ -68,7 +73,8 @@ trap 'exit 129' HUP
 
 tries=600
 until "${bin}pg_isready" -q -h "$socket" -U postgres; do
-    kill -0 "$server" 2>/dev/null || fail "the server did not start: $(tail -n 1 "$mine/server.log")"
+    kill -0 "$server" 2>/dev/null ||
+        fail "the server did not start: $(grep -m 1 FATAL "$mine/server.log" || tail -n 1 "$mine/server.log")"
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] || fail "the server was not ready within a minute"
     sleep 0.1

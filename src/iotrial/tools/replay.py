@@ -56,6 +56,7 @@ Floats = npt.NDArray[np.float64]
 _OUTPUT = "fio.json"
 _COMMON = ("fio", "--output-format=json+", f"--output={_OUTPUT}", "--eta=never")
 _LOG = "replay"
+_FOLDED = "folded.txt"
 _ACTIONS = ("read", "write", "trim", "sync")
 READ, WRITE, TRIM, SYNC = range(len(_ACTIONS))
 _MOST = 256
@@ -197,7 +198,39 @@ class Replay:
             "runtime": f"{_most(trace, speed, count) * 1000:.0f}ms",
         }
         words = (f"--{name}={value}" for name, value in options.items())
+        if folded := _folded(trace, aimed.size or aimed.capacity):
+            files.append((_FOLDED, folded.encode()))
         return Load((*_COMMON, *words, "job.fio"), tuple(files))
+
+    def primary(self, workload: Workload) -> str:
+        """See :class:`iotrial.model.tool.SupportsMetricChoice`: the highest percentile of the response
+        time that there are enough I/Os for."""
+        if not workload.trace or not _speed(workload.option("speed", 1)):
+            return "total.iops"
+        done = trace_of(workload.trace).action
+        action = READ if np.any(done == READ) else int(done[0]) % SYNC
+        for name in ("p99", "p90"):
+            metric = f"{_ACTIONS[action]}.response.{name}"
+            if not self.lacking(workload, metric):
+                return metric
+        return f"{_ACTIONS[action]}.response.mean"
+
+    def lacking(self, workload: Workload, metric: str) -> str:
+        """See :class:`iotrial.model.tool.SupportsMetricChoice`."""
+        operation, _, quantity = metric.partition(".")
+        if not workload.trace:
+            return ""
+        done = trace_of(workload.trace).action
+        count = int(np.count_nonzero(done < SYNC))
+        if operation in _ACTIONS[:SYNC]:
+            count = int(np.count_nonzero(done == _ACTIONS.index(operation)))
+        kind, percent = quantity.partition(".")[0], quantity.partition(".p")[2]
+        if kind in ("response", "late") and not _speed(workload.option("speed", 1)):
+            return f"with speed = {_MAX!r} no I/O is to begin at a time: there is no {metric}"
+        if percent and count * (1 - float(percent) / 100) < _BEYOND:
+            need = round(_BEYOND / (1 - float(percent) / 100))
+            return f"{metric} needs {need} I/Os, and the recording has {count}"
+        return ""
 
     def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         del aimed
@@ -224,6 +257,9 @@ class Replay:
         report = json_output.parse(result(folder, _OUTPUT, "fio", what="report"), _OUTPUT)
         kept = tuple(each for each in report.measurements if each.metric.startswith("cpu."))
         found, doubts = _measured(folder)
+        if (note := folder / _FOLDED).exists():
+            advice = "take a larger target: what is asked for again is cached, here more than there"
+            doubts.append(Doubt("replay-folded", note.read_text("utf-8"), advice))
         return ParsedOutput((*found, *kept), (*report.doubts, *doubts), disks=report.disks)
 
 
@@ -291,11 +327,27 @@ def placed(trace: Trace, size: int) -> Ints:
             f"a target of {size} bytes is smaller than an I/O of {trace.length.max()}",
             advice="Name a larger target.",
         )
-    first, last = trace.offset // _EXTENT, np.maximum(ends - 1, trace.offset) // _EXTENT
-    used = np.unique(np.concatenate([first, last]))
-    moved = np.searchsorted(used, first) * _EXTENT + trace.offset % _EXTENT
+    moved = np.searchsorted(_used(trace), trace.offset // _EXTENT) * _EXTENT
+    moved += trace.offset % _EXTENT
     moved %= max(size // _EXTENT, 1) * _EXTENT
     return np.asarray(np.minimum(moved, (size - trace.length) // 4096 * 4096), np.int64)
+
+
+def _folded(trace: Trace, size: int) -> str:
+    """What is to be said where places are laid on each other; '' where there is room for all."""
+    ends = trace.offset + trace.length
+    if not size or not len(ends) or int(ends.max()) <= size:
+        return ""
+    used, room = len(_used(trace)), max(size // _EXTENT, 1)
+    if used <= room:
+        return ""
+    return f"the load uses {used} MiB of a device, and the target has {room}: places are the same"
+
+
+def _used(trace: Trace) -> Ints:
+    """The extents in which something is, in their order."""
+    last = np.maximum(trace.offset + trace.length - 1, trace.offset)
+    return np.unique(np.concatenate([trace.offset // _EXTENT, last // _EXTENT]))
 
 
 def _job(clients: int) -> str:
@@ -420,7 +472,10 @@ def _doubts(done: _Done) -> Sequence[Doubt]:
                 f"the target did not keep up with the recording: one I/O in a hundred began"
                 f" {format_seconds(late)} late or later"
             )
-            advice = "the response times say so, too; for a load within its reach take speed = 0.5"
+            advice = (
+                "the response times say so, too; for a load within its reach take speed = 0.5;"
+                " where the CPUs are busy, that may be the reason"
+            )
             found.append(Doubt("replay-late", what, advice))
     return found
 

@@ -45,7 +45,7 @@ from iotrial.report.render.markdown import markdown
 from iotrial.report.sections import FolderReport, WrittenReport
 from iotrial.report.words import visible
 from iotrial.units import format_bytes, format_seconds, format_value, format_wait
-from iotrial_record.character import QUANTILES, LoadCharacter, character
+from iotrial_record.character import LoadCharacter, character
 from iotrial_record.model import job_file
 from iotrial_record.trace import INDEX, TraceFacts, load_index, load_parts
 
@@ -138,8 +138,9 @@ def _of_time(load: RecordedLoad) -> dict[str, str]:
     if of.depth:
         rows["requests in flight"] = _depth(of.depth)
     for name, found in of.response.items():
-        told = (f"{q:.1%}: {format_seconds(found[q])}".replace(".0%", " %") for q in QUANTILES)
-        rows[f"response time of {name}s"] = ", ".join(told)
+        told = [f"{q:.1%}: {format_seconds(at)}".replace(".0%", " %") for q, at in found.items()]
+        if told:
+            rows[f"response time of {name}s"] = ", ".join(told)
     return rows
 
 
@@ -387,7 +388,7 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 (a JSON value)
 
 REPORT = FolderReport(
     "load",
-    "what recorded loads are",
+    "a recorded load",
     {"html": "html", "md": "md", "json": "json", "fio": "fio"},
     _takes,
     _written,
