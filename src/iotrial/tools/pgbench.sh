@@ -37,7 +37,7 @@ if [ "$(id -u)" = 0 ]; then
         --inh-caps=+dac_read_search --ambient-caps=+dac_read_search --"
     [ -d "$data" ] || { mkdir -- "$data" && chown postgres:postgres -- "$data"; }
     cd -- "$folder"
-    $as test -x "$data" || fail "user postgres cannot reach $data: make the folders above it searchable"
+    $as stat -- "$data/." >/dev/null || fail "user postgres cannot reach $data: make the folders above it searchable"
 else
     as=
     mkdir -p -- "$data"

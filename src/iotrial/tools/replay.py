@@ -203,8 +203,8 @@ class Replay:
         return Load((*_COMMON, *words, "job.fio"), tuple(files))
 
     def primary(self, workload: Workload) -> str:
-        """See :class:`iotrial.model.tool.SupportsMetricChoice`: the highest percentile of the response
-        time that there are enough I/Os for."""
+        """See :class:`iotrial.model.tool.SupportsMetricChoice`: the highest percentile of the
+        response time that there are enough I/Os for."""
         if not workload.trace or not _speed(workload.option("speed", 1)):
             return "total.iops"
         done = trace_of(workload.trace).action
