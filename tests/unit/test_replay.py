@@ -44,7 +44,7 @@ def test_each_io_is_done_once_by_a_client_that_is_ready() -> None:
     """Of a load whose I/Os took 1 ms, each client has its next one 11 ms later at the earliest."""
     chance = random.Random(3)
     times = sorted(chance.randrange(2_000_000) for _ in range(4000))
-    rows = [(at, 0, chance.randrange(2), 4096 * n, 4096, 1000) for n, at in enumerate(times)]
+    rows = [(at, n, chance.randrange(2), 4096 * n, 4096, 1000) for n, at in enumerate(times)]
     found = trace_of(trace(*rows, seconds=2.0))
     clients = clients_of(found, 1.0)
     for client in range(int(clients.max()) + 1):
@@ -54,6 +54,26 @@ def test_each_io_is_done_once_by_a_client_that_is_ready() -> None:
     written = [line for each in logs(trace(*rows, seconds=2.0)).values() for line in each]
     done = sorted(int(line.split()[2]) for line in written if " read " in line or " write " in line)
     assert done == [4096 * n for n in range(4000)]
+
+
+def test_an_io_that_waited_for_the_one_before_follows_it_at_the_same_client() -> None:
+    """Three threads; each has two I/Os in a row, the second 0.3 ms after the first has ended, and
+    later another pair; a fourth begins its second before its first has ended."""
+    rows = []
+    for at in range(0, 400_000, 40_000):
+        for thread in range(3):
+            rows += [
+                (at + thread, thread, 0, 0, 4096, 500),
+                (at + thread + 800, thread, 1, 0, 4096, 500),
+            ]
+        rows += [(at + 5, 3, 0, 0, 4096, 500), (at + 305, 3, 0, 0, 4096, 500)]
+    found = trace_of(trace(*sorted(rows)))
+    clients = clients_of(found, 1.0)
+    for thread in range(3):
+        mine = clients[found.thread == thread]
+        assert mine[::2].tolist() == mine[1::2].tolist()
+    mine = clients[found.thread == 3]
+    assert all(one != other for one, other in zip(mine[::2], mine[1::2], strict=True))
 
 
 def test_there_are_no_more_clients_than_fio_has_room_for() -> None:

@@ -11,12 +11,13 @@ setting is not asked for less.  How fio 3.33 replays, tried out and read in its 
   log of its own, which sleep until their next I/O is due.  ``numjobs`` beside ``thread`` ends in a
   segmentation fault with several logs; each client is a job by itself.
 
-A client has its next I/O only when eight times the response time that the one before had in the
-recording is over, and some milliseconds, so that it is ready also where the storage is slower.  The
-**response time** is from the time at which an I/O was to begin to its completion.  fio's log says
-when it completed (in milliseconds) and how long it took; a client's I/Os end in the order of its
-log.  Both are whole milliseconds, and so is what a client sleeps: by how much an I/O was **late**
-is known to two and a half of them, which are taken off.
+An I/O that a thread began within a millisecond after its last one had ended waited for that, and
+follows it at the same client. Else a client has its next I/O only when eight times the response
+time that the one before had in the recording is over, and some milliseconds, so that it is ready
+also where the storage is slower. The **response time** is from the time at which an I/O was to
+begin to its completion. fio's log says when it completed (in milliseconds) and how long it took; a
+client's I/Os end in the order of its log. Both are whole milliseconds, and so is what a client
+sleeps: by how much an I/O was **late** is known to two and a half of them, which are taken off.
 
 ``by = "log"`` is what fio does by itself of a trace: one log of version 3, by libaio.  It is there
 to be compared with.
@@ -65,6 +66,8 @@ _AGAIN = 8
 """Response times of the recording, after which a client has its next I/O."""
 _READY = 3000
 """Microseconds, and these beside."""
+_TICK = 1000
+"""Microseconds that a client's sleep knows."""
 _LEAD = 1000
 """Milliseconds before the first I/O: fio starts all clients meanwhile."""
 _EACH = 2
@@ -290,9 +293,35 @@ def clients_of(trace: Trace, speed: float) -> Ints:
     usual = int(np.median(known)) if known.size else 0
     took = np.where(trace.took > 0, trace.took, usual)
     if speed:
-        ready = (trace.at / speed).astype(np.int64)
-        return _spread(ready, _AGAIN * took + _READY, np.zeros(len(ready), np.int64))
+        return _open((trace.at / speed).astype(np.int64), took, trace.thread)
     return _spread(trace.at, took, trace.thread)
+
+
+def _open(at: Ints, took: Ints, thread: Ints) -> Ints:
+    """Each I/O to the client that is ready longest, or to a new one while there may be more.  One
+    that its thread began when the one before had just ended, too soon after it for a sleep to tell
+    them apart, follows that at the same client: it waited for it."""
+    ready: list[int] = []
+    queue: list[tuple[int, int]] = []
+    last: dict[int, tuple[int, int]] = {}
+    found = np.zeros(len(at), np.int64)
+    for place, (begins, length, who) in enumerate(
+        zip(at.tolist(), took.tolist(), thread.tolist(), strict=True)
+    ):
+        ended, client = last.get(who, (begins + 1, -1))
+        if not 0 <= begins - ended < _TICK:
+            while queue and queue[0][0] != ready[queue[0][1]]:  # it has got another since
+                heapq.heappop(queue)
+            if (not queue or queue[0][0] > begins) and len(ready) < _MOST:
+                client = len(ready)
+                ready.append(0)
+            else:
+                client = heapq.heappop(queue)[1]
+        ready[client] = begins + _AGAIN * length + _READY
+        heapq.heappush(queue, (ready[client], client))
+        last[who] = (begins + length, client)
+        found[place] = client
+    return found
 
 
 def _spread(at: Ints, lasts: Ints, owner: Ints) -> Ints:
