@@ -315,7 +315,8 @@ def test_hosts_that_share_a_directory_have_names_of_their_own_in_it(rack: Rack) 
     said, complaint = done.communicate()
     assert done.returncode == 0, said + complaint
     assert not list(shared.iterdir())
-    assert {each["state"] for each in rack.trials()} == {"valid"}
-    assert len(rack.trials()) == 2 * len(loads)
+    states = [each["state"] for each in rack.trials()]
+    assert set(states) <= {"valid", "invalid"}  # what a busy machine spoils is done again
+    assert states.count("valid") == 2 * len(loads)
     names = ("iotrial-fio", "iotrial.dd", "iotrial-bonnie", "iotrial-listing")
     assert {f"{name}-{host}" for name in names for host in ("box1", "box2")} <= seen

@@ -6,7 +6,7 @@ Pure data; ``iotrial.look.topology`` reads it from a host.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Scope = Literal[
@@ -130,7 +130,7 @@ class PreparedTarget:
     identity: DeviceIdentity | None
     inode: str = ""
     host: str = ""
-    capacity: int = 0
+    capacity: int = field(default=0, compare=False)  # the identity says it of a whole disk
 
 
 @dataclass(frozen=True, slots=True)

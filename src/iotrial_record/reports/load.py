@@ -7,7 +7,7 @@ tables and a line of the pictures.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from time import localtime, strftime
@@ -110,7 +110,7 @@ def _of_operations(load: RecordedLoad) -> dict[str, str]:
         if name == "write":
             parts.append(f"{each.sync:.0%} synchronous")
             parts += [f"{each.fua:.0%} FUA"] if each.fua else []
-        rows["flushes" if name == "flush" else f"{name}s"] = ", ".join(parts)
+        rows[_many(name)] = ", ".join(parts)
         if each.bytes:
             rows[f"sizes of {name}s"] = _sizes(each.sizes)
     return rows
@@ -142,6 +142,10 @@ def _of_time(load: RecordedLoad) -> dict[str, str]:
         if told:
             rows[f"response time of {name}s"] = ", ".join(told)
     return rows
+
+
+def _many(operation: str) -> str:
+    return f"{operation}es" if operation.endswith("sh") else f"{operation}s"
 
 
 def _sizes(sizes: Mapping[int, int]) -> str:
@@ -176,7 +180,7 @@ def _phases(load: RecordedLoad, *, several: bool) -> Iterator[Block]:
     if len(found) < 2:  # noqa: PLR2004
         return
     names = list(dict.fromkeys(name for each in found for name in each.rates))
-    head = (Column("phase", "head"), *(Column(f"{name}s") for name in names))
+    head = (Column("phase", "head"), *(Column(_many(name)) for name in names))
     rows = tuple(
         (
             f"{format_wait(each.begin)} – {format_wait(each.end)}",
@@ -194,16 +198,18 @@ def _phases(load: RecordedLoad, *, several: bool) -> Iterator[Block]:
 def _groups(loads: Sequence[RecordedLoad], operation: str) -> list[tuple[str, RecordedLoad]]:
     several = len(loads) > 1
     return [
-        (f"{load.name}: {operation}s" if several else f"{operation}s", load)
+        (f"{load.name}: {_many(operation)}" if several else _many(operation), load)
         for load in loads
         if operation in load.load.operations
     ]
 
 
-def _both(loads: Sequence[RecordedLoad]) -> list[tuple[str, str, RecordedLoad]]:
+def _each(
+    loads: Sequence[RecordedLoad], operations: Iterable[str] = ("read", "write")
+) -> list[tuple[str, str, RecordedLoad]]:
     return [
         (name, operation, load)
-        for operation in ("read", "write")
+        for operation in operations
         for name, load in _groups(loads, operation)
     ]
 
@@ -220,14 +226,16 @@ def _lines(
 def _over_time(loads: Sequence[RecordedLoad]) -> Figure | None:
     rows: list[dict[str, object]] = []
     groups = []
-    for name, operation, load in _both(loads):
+    every = dict.fromkeys(operation for load in loads for operation in load.load.operations)
+    for name, operation, load in _each(loads, every):
         rates = load.load.rates[operation]
+        if not len(rates):
+            continue
         each = max(1, -(-len(rates) // _POINTS))
         groups.append(name)
-        rows += [
-            {"x": at, "y": float(rates[at : at + each].mean()), "g": name}
-            for at in range(0, len(rates), each)
-        ]
+        shown = [(at, float(rates[at : at + each].mean())) for at in range(0, len(rates), each)]
+        shown.append((len(rates), shown[-1][1]))  # a step goes on until the next point
+        rows += [{"x": at, "y": rate, "g": name} for at, rate in shown]
     if not rows:
         return None
     x = channel("x:Q", axis={"title": "seconds since the recording began", "grid": False})
@@ -239,7 +247,7 @@ def _over_time(loads: Sequence[RecordedLoad]) -> Figure | None:
 def _where(loads: Sequence[RecordedLoad]) -> Figure | None:
     rows: list[dict[str, object]] = []
     groups = []
-    for name, operation, load in _both(loads):
+    for name, operation, load in _each(loads):
         zones = load.load.zones[0 if operation == "read" else 1]
         total = max(1, int(zones.sum()))
         groups.append(name)
@@ -258,7 +266,7 @@ def _where(loads: Sequence[RecordedLoad]) -> Figure | None:
 def _how_large(loads: Sequence[RecordedLoad]) -> Figure | None:
     rows: list[dict[str, object]] = []
     groups = []
-    for name, operation, load in _both(loads):
+    for name, operation, load in _each(loads):
         sizes = load.load.operations[operation].sizes
         total, so_far = sum(sizes.values()), 0
         groups.append(name)
@@ -289,7 +297,7 @@ def _at_once(loads: Sequence[RecordedLoad]) -> Figure | None:
             left -= seconds / total
     if not rows:
         return None
-    x = channel("x:Q", axis={"title": "requests in flight", "grid": False})
+    x = channel("x:Q", axis={"title": "requests in flight", "grid": False, "tickMinStep": 1})
     y = channel("y:Q", axis={"title": "% of the time at least so many"})
     groups = [load.name for load in loads]
     caption = "How many requests the device had, by time."
