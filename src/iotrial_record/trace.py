@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -146,8 +146,12 @@ def save_part(folder: Path, number: int, events: TraceEvents) -> TracePart:
     # Differences of times and repeated sectors are what zlib makes small.
     columns["at"] = np.diff(events.at, prepend=np.int64(0))
     beside = folder / f".{name}"
-    with beside.open("wb") as file:
-        np.savez_compressed(file, **columns)
+    # As np.savez_compressed does, at zlib's quickest: it takes a seventh of the time and a ninth
+    # more room.
+    with ZipFile(beside, "w", ZIP_DEFLATED, compresslevel=1) as file:
+        for column, values in columns.items():
+            with file.open(f"{column}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, np.ascontiguousarray(values), allow_pickle=False)
     beside.rename(folder / name)
     return TracePart(name, len(events), int(events.at[0]), int(events.at[-1]))
 
