@@ -370,3 +370,19 @@ def test_where_places_are_laid_on_each_other_each_trial_says_so(tmp_path: Path) 
     (tmp_path / "folded.txt").write_bytes(small["folded.txt"])
     (told,) = (each for each in TOOL.parse(tmp_path).doubts if each.check == "replay-folded")
     assert told.what.startswith("the load uses 20 MiB of a device, and the target has 10")
+
+
+def test_a_thread_that_does_not_wait_has_its_ios_at_their_times() -> None:
+    """Of a Poisson process with several in flight at times, hardly any follows at its client what
+    ended just before."""
+    chance = random.Random(6)
+    times = sorted(chance.randrange(2_000_000) for _ in range(1000))
+    found = trace_of(trace(*((at, 0, 0, 0, 4096, 100) for at in times), seconds=2.0))
+    clients = clients_of(found, 1.0).tolist()
+    close = [
+        one == other
+        for (one, other), gap in zip(pairwise(clients), np.diff(found.at).tolist(), strict=True)
+        if gap < 1000
+    ]
+    assert len(close) > 300
+    assert not any(close)

@@ -68,6 +68,8 @@ _READY = 3000
 """Microseconds, and these beside."""
 _TICK = 1000
 """Microseconds that a client's sleep knows."""
+_RARELY = 0.01
+"""Of a thread's I/Os: it waits for each, though the recording may have them out of order."""
 _LEAD = 1000
 """Milliseconds before the first I/O: fio starts all clients meanwhile."""
 _EACH = 2
@@ -300,7 +302,9 @@ def clients_of(trace: Trace, speed: float) -> Ints:
 def _open(at: Ints, took: Ints, thread: Ints) -> Ints:
     """Each I/O to the client that is ready longest, or to a new one while there may be more.  One
     that its thread began when the one before had just ended, too soon after it for a sleep to tell
-    them apart, follows that at the same client: it waited for it."""
+    them apart, follows that at the same client: it waited for it.  But not of a thread that does
+    not wait for its I/Os."""
+    asynchronous = _asynchronous(at, took, thread)
     ready: list[int] = []
     queue: list[tuple[int, int]] = []
     last: dict[int, tuple[int, int]] = {}
@@ -309,7 +313,7 @@ def _open(at: Ints, took: Ints, thread: Ints) -> Ints:
         zip(at.tolist(), took.tolist(), thread.tolist(), strict=True)
     ):
         ended, client = last.get(who, (begins + 1, -1))
-        if not 0 <= begins - ended < _TICK:
+        if who in asynchronous or not 0 <= begins - ended < _TICK:
             while queue and queue[0][0] != ready[queue[0][1]]:  # it has got another since
                 heapq.heappop(queue)
             if (not queue or queue[0][0] > begins) and len(ready) < _MOST:
@@ -322,6 +326,17 @@ def _open(at: Ints, took: Ints, thread: Ints) -> Ints:
         last[who] = (begins + length, client)
         found[place] = client
     return found
+
+
+def _asynchronous(at: Ints, took: Ints, thread: Ints) -> set[int]:
+    """Threads that have begun an I/O before their last one had ended, now and then."""
+    order = np.lexsort((at, thread))
+    who, begins, ends = thread[order], at[order], (at + took)[order]
+    early = (who[1:] == who[:-1]) & (begins[1:] < ends[:-1])
+    threads, counts = np.unique(thread, return_counts=True)
+    found = np.zeros(len(threads), np.int64)
+    np.add.at(found, np.searchsorted(threads, who[1:][early]), 1)
+    return set(threads[found > _RARELY * counts].tolist())
 
 
 def _spread(at: Ints, lasts: Ints, owner: Ints) -> Ints:
