@@ -10,11 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import throttled
-from iotrial.model.measurement import METRICS
 from iotrial.model.trial import TrialRecord
 from iotrial.store import open_results
 from iotrial_record.trace import QUEUED, SECTOR, TraceEvents, joined, load_index, load_parts
@@ -108,7 +106,6 @@ def of(folder: Path) -> TraceEvents:
 
 
 def value(trial: TrialRecord, metric: str) -> float:
-    assert METRICS.metric(metric).unit is not None
     return next(e.value for e in trial.measurements if e.metric == metric and e.job == "all")
 
 
@@ -182,9 +179,7 @@ def test_a_part_of_it_and_a_job_file_with_its_character(
     assert 100 < value(trial, "read.iops") + value(trial, "write.iops") < 300
 
 
-def test_a_smaller_target_has_all_of_it_in_its_order(
-    loop_device: str, recorded: Path, tmp_path: Path
-) -> None:
+def test_a_smaller_target_has_all_of_it_in_its_order(recorded: Path, tmp_path: Path) -> None:
     """A file of a quarter of the device."""
     small = tmp_path / "small"
     text = f"""\
@@ -207,8 +202,6 @@ settle = "0s"
     (trial,) = open_results(tmp_path / "small-results").valid
     assert value(trial, "total.ios") == asked(of(recorded)).total()
     assert not small.exists()
-    assert np.isfinite(value(trial, "total.iops"))
-    assert loop_device
 
 
 def test_over_ssh_the_logs_of_the_clients_come_back(

@@ -327,6 +327,7 @@ def many(reads: int, writes: int = 0) -> str:
         (many(0, 2000), {}, "write.response.p99"),
         (many(10, 5000), {}, "read.response.mean"),
         (many(5000), {"speed": "max"}, "total.iops"),
+        (trace((0, 0, 3, 0, 0, 0), (1, 0, 1, 0, 4096, 1)), {}, "write.response.mean"),
     ],
 )
 def test_what_decides_is_what_there_are_enough_ios_for(

@@ -48,10 +48,10 @@ if [ ! -f "$data/PG_VERSION" ]; then
     # shellcheck disable=SC2086
     $as "${bin}initdb" -D "$data" -A peer -U postgres --no-locale -E UTF8 --no-instructions \
         >"$mine/initdb.out" 2>&1 || fail "initdb: $(tail -n 1 "$mine/initdb.out")"
-    # Whoever executes this may connect, and nobody else.
-    echo 'local all all peer map=own' >"$data/pg_hba.conf"
-    echo "own $(id -un) postgres" >"$data/pg_ident.conf"
 fi
+# Whoever executes this may connect, and nobody else.
+echo 'local all all peer map=own' >"$data/pg_hba.conf"
+echo "own $(id -un) postgres" >"$data/pg_ident.conf"
 
 settings=
 for each; do

@@ -212,8 +212,8 @@ class Replay:
         response time that there are enough I/Os for."""
         if not workload.trace or not _speed(workload.option("speed", 1)):
             return "total.iops"
-        done = trace_of(workload.trace).action
-        action = READ if np.any(done == READ) else int(done[0]) % SYNC
+        done = set(trace_of(workload.trace).action.tolist())
+        action = next((each for each in (READ, WRITE, TRIM) if each in done), READ)
         for name in ("p99", "p90"):
             metric = f"{_ACTIONS[action]}.response.{name}"
             if not self.lacking(workload, metric):
