@@ -10,7 +10,8 @@ from iotrial.model.finding import Comparison, LevelChoice, StageProgress, StageR
 from iotrial.model.results import Results
 from iotrial.model.study import StageDecision, Study
 from iotrial.model.trial import Doubt
-from iotrial.plan.stages import NEW, begin, courses, varies
+from iotrial.plan import tune
+from iotrial.plan.stages import NEW, begin, claiming, courses, varies
 from iotrial.units import format_change
 
 Judge = Callable[[Results], tuple[Results, Comparison]]
@@ -30,6 +31,9 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
         if varies(course.study) and own.records:
             own = slim(own)
             judged, comparison = judge(own)
+            if course.stage.then == "tune":
+                said = tune.ended(course.study, course.results.records)
+                comparison = replace(comparison, method=said)
             number = course.stage.number
             doubts += [replace(d, what=f"stage {number}: {d.what}") for d in judged.doubts]
             findings = tuple(replace(f, stage=number) for f in comparison.findings)
@@ -63,10 +67,19 @@ def _methods(study: Study, found: Sequence[StageResult]) -> Iterator[str]:
             " of a stage; before that they are too narrow."
         )
     yield (
-        f"The {len(study.stages)} stages share the error rate: each has a confidence of"
-        f" {study.decide.confidence ** (1 / len(study.stages)):.2%}; a stage selects levels from"
-        " the intervals of all pairs of its levels."
+        f"The {claiming(study)} stages{_that(study)} share the error rate: each has a confidence of"
+        f" {study.decide.confidence ** (1 / claiming(study)):.2%}; {_by(study)}."
     )
+
+
+def _that(study: Study) -> str:
+    return " from which something is claimed" if study.design.kind == "tune" else ""
+
+
+def _by(study: Study) -> str:
+    if study.design.kind == "tune":
+        return "the search selects levels by its model, and claims nothing"
+    return "a stage selects levels from the intervals of all pairs of its levels"
 
 
 def by_one_look(found: StageResult) -> bool:
@@ -103,14 +116,23 @@ def _answer(
     over = len(found) == len(study.stages) and found[-1].decided
     if not over:
         yield f"Not finished: stage {found[-1].stage.number} of {len(study.stages)} is next."
-    if changes:
-        keeping = f", and keep {', '.join(kept)}" if kept else ""
+    tuned = study.design.kind == "tune"
+    if tuned and changes and over and not proved(found):
+        yield f"Change nothing: {', '.join(changes)} is not shown to be better."
+    elif changes:
+        keeping = f", and keep {', '.join(kept)}" if kept and not tuned else ""
         yield f"{'Change' if over else 'So far: change'} {', '.join(changes)}{keeping}."
     elif over:
         yield "Change nothing: no stage found an improvement."
     for each in found:
         if each.stage.then == "confirm" and each.decided:
             yield confirmed(study, each)
+
+
+def proved(found: Sequence[StageResult]) -> bool:
+    """Whether the last stage showed on fresh trials that what was chosen is better."""
+    verdicts = {f.verdict for f in found[-1].comparison.findings if f.primary and f.level == NEW}
+    return found[-1].stage.then == "confirm" and "better" in verdicts and "worse" not in verdicts
 
 
 def confirmed(study: Study, each: StageResult) -> str:

@@ -19,7 +19,7 @@ from iotrial.units import parse_bytes
 
 Goal = Literal["all", "winner"]
 Guarantee = Literal["normal", "exact"]
-Then = Literal["narrow", "knee", "best", "screen", "confirm"]
+Then = Literal["narrow", "knee", "best", "screen", "confirm", "tune", "worth"]
 """What is done with the levels once the stage is decided (:mod:`iotrial.plan.stages`)."""
 Options = tuple[tuple[str, OptionValue], ...]
 FactorKind = Literal["tunable", "group", "option", "target", "manual", "count", "recorded"]
@@ -182,12 +182,15 @@ class Design:
     ``race`` ``blocks`` is the most: it ends as soon as nothing is open; any other design does so
     with ``stop`` "decided".  ``prior``: earlier results say what it measures first.  ``saturate``
     searches with its first workload, and races the best of it with the second
-    (:mod:`iotrial.plan.saturate`).  ``blocks_over`` "hosts": each block runs on one of the target's
+    (:mod:`iotrial.plan.saturate`); ``tune`` searches the best levels of many factors
+    (:mod:`iotrial.plan.tune`).  ``blocks_over`` "hosts": each block runs on one of the target's
     hosts, several at the same time (:mod:`iotrial.plan.design`).  ``extended`` are the numbers of
     blocks that the study had before each time it was extended, after its results had been seen
     (:mod:`iotrial.plan.extend`)."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "recorded"] = "full"
+    kind: Literal[
+        "full", "fraction", "one-at-a-time", "race", "saturate", "tune", "recorded"
+    ] = "full"
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0

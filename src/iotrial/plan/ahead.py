@@ -17,7 +17,7 @@ from iotrial.model.finding import StageProgress
 from iotrial.model.study import StageDecision, Study
 from iotrial.model.trial import Trial, TrialRecord
 from iotrial.model.workload import Workload
-from iotrial.plan import race, saturate
+from iotrial.plan import race, saturate, tune
 from iotrial.plan.design import cells, waiting
 from iotrial.plan.race import RaceStanding
 from iotrial.plan.stages import (
@@ -40,7 +40,7 @@ _FEWEST_FAILED = 2
 def open_ended(study: Study) -> bool:
     """Whether the study may end before everything it may come to is done."""
     design = study.design
-    ending = design.kind in ("race", "saturate") or design.stop == "decided"
+    ending = design.kind in ("race", "saturate", "tune") or design.stop == "decided"
     return bool(study.stages) or ending
 
 
@@ -52,6 +52,8 @@ def all_blocks(study: Study) -> tuple[Trial, ...]:
         return trials
     if study.design.kind == "saturate":
         return saturate.at_most(study, trials)
+    if study.design.kind == "tune":
+        return tuple(replace(trials[0], block=n) for n in range(1, tune.most(study.factors) + 1))
     first = [trial for trial in trials if trial.block == 1]
     blocks = range(1, study.design.blocks + 1)
     return tuple(replace(trial, block=block) for block in blocks for trial in first)
@@ -120,7 +122,7 @@ def stages_at_most(study: Study) -> tuple[StageProgress, ...]:
     found: list[StageProgress] = []
     so_far, before = begin(study), 0
     for stage in study.stages:
-        if stage.then == "confirm":
+        if stage.then in ("confirm", "worth"):
             so_far = replace(so_far, stands=_others(study))
         course = course_of(study, stage, so_far, ((), (), before))
         found.append(course)

@@ -689,7 +689,7 @@ def _over_hosts(spec: StudyFile) -> Iterator[StudyProblem]:
     """Every problem of ``blocks_over = "hosts"``."""
     if spec.design.blocks_over != "hosts":
         return
-    if spec.design.kind in {"race", "saturate"}:
+    if spec.design.kind in {"race", "saturate", "tune"}:
         what = (
             f"a {spec.design.kind} decides after each block, but blocks_over runs them concurrently"
         )
@@ -748,6 +748,12 @@ def _stage_problems(spec: StudyFile) -> Iterator[StudyProblem]:
         yield from _loaded(path, table, spec)
         yield from _ranged(path, table, spec)
         yield from _then(path, table, spec)
+    if spec.design.kind == "tune":
+        if spec.stage:
+            message = "a search for the best levels has stages of its own"
+            yield StudyProblem(("stage", 0), message, 'Remove them, or the kind "tune".')
+        else:
+            yield from _baselines(spec)
     if spec.stage:
         yield from _staged_factors(spec)
 
@@ -869,6 +875,11 @@ def _staged_factors(spec: StudyFile) -> Iterator[StudyProblem]:
         if name not in varied | fixed:
             advice = "Add it to `vary` of a stage, or remove it."
             yield StudyProblem(("factors", name), "no stage varies it", advice)
+    yield from _baselines(spec)
+
+
+def _baselines(spec: StudyFile) -> Iterator[StudyProblem]:
+    for name, table in spec.factors.items():
         kind = convert.factor_kind(table)
         if kind in ("tunable", "group") and convert.label(table.baseline) == "":
             advice = 'For the value at the start: baseline = "unset"'

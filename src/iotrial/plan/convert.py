@@ -31,6 +31,7 @@ from iotrial.model.target import MountSpec, Target, TargetKind
 from iotrial.model.workload import TRACED, CustomMetric, OfferedRates, OptionValue, Workload
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
+from iotrial.plan import tune
 from iotrial.plan.saturate import MOST_FINALS
 from iotrial.plan.schema import (
     DesignTable,
@@ -344,6 +345,8 @@ def exclusions(spec: StudyFile) -> tuple[tuple[tuple[str, str], ...], ...]:
 
 def stages(spec: StudyFile) -> tuple[Stage, ...]:
     """The stages of a file that was checked."""
+    if spec.design.kind == "tune":
+        return tune.stages(tuple(spec.factors))
     return tuple(_stage(spec, number, table) for number, table in enumerate(spec.stage, 1))
 
 

@@ -48,6 +48,7 @@ from iotrial.model.target import Topology
 from iotrial.model.trial import HOST_LOST, Treatment, Trial, TrialRecord, treatment_text
 from iotrial.model.tunable import Setting, Tunable
 from iotrial.model.workload import Workload
+from iotrial.plan import tune
 from iotrial.plan.race import wanted
 from iotrial.plan.saturate import wanted as searched
 from iotrial.plan.subset import fraction, one_at_a_time
@@ -130,8 +131,9 @@ def applied(study: Study, treatment: Treatment, workload: str) -> Treatment:
 
 def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
     """The treatments of one workload: of all combinations of the factors that apply to it, but
-    for the excluded ones, those that the design tries (:mod:`iotrial.plan.subset`).  A study
-    without factors has the one treatment ``()``.
+    for the excluded ones, those that the design tries (:mod:`iotrial.plan.subset`).  Of a search
+    for the best levels (``tune``), which chooses as it goes, every level once.  A study without
+    factors has the one treatment ``()``.
 
     Raises UsageError while a factor's levels are not known, and where the design asks for a
     subset that does not exist.
@@ -147,6 +149,8 @@ def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
         return one_at_a_time(factors, excluded)
     if study.design.kind == "fraction":
         return fraction(study, factors, excluded)
+    if study.design.kind == "tune":
+        return tune.each_level(study)
     return study.treatments(workload)
 
 
@@ -172,8 +176,9 @@ def next_of_design(
         return ()
     known = {slot_of(trial) for trial in planned}
     again = _again(planned, done)
-    racing = study.design.kind in ("race", "saturate")
-    if racing:
+    if study.design.kind == "tune":
+        slots = _search_schedule(study, planned, () if again else done)
+    elif study.design.kind in ("race", "saturate"):
         slots = _race_schedule(study, planned, () if again else done)
     else:
         slots = _schedule(study, blocks_now(study, planned, () if again else done))
@@ -224,6 +229,24 @@ def _race_schedule(
     for block, everything in sorted(ask(study, treatments, planned, done).items()):
         for workload, cell in _in_order(study, block, everything):
             yield "", block, workload, cell
+
+
+def _search_schedule(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> Iterator[Slot]:
+    """The next block of a search for the best levels; nothing while planned trials wait."""
+    (workload,) = study.judged
+    slots = {slot_of(trial) for trial in planned}
+    first = [("", 1, workload.name, cell) for cell in tune.next_batch(study, 0, ())]
+    if not slots >= set(first):  # the end of a plan may be lost in a crash
+        block, batch = 1, tuple(cell for _, _, _, cell in first)
+    elif {trial.number for trial in planned} - {record.trial.number for record in done}:
+        return
+    else:
+        block = 1 + max(trial.block for trial in planned)
+        batch = tune.next_batch(study, len(slots), done)
+    for name, cell in _in_order(study, block, [(workload.name, batch)] if batch else []):
+        yield "", block, name, cell
 
 
 def _shuffled(

@@ -32,6 +32,8 @@ SECONDS_AROUND = 0.15
 """Wall time of a trial outside the tool's own process and the settling (0.05 to 0.15 seen)."""
 ASSUMED_WRITE_RATE = 2 * 2**30
 """Bytes per second that a time-based write load is assumed to write at most."""
+_SEARCHES = ("saturate", "tune")
+"""Kinds of design that choose each trial from those before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +177,7 @@ def estimate(
     settle = study.design.settle + SECONDS_AROUND
     settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
     rounds = study.design.blocks
-    if study.design.kind == "saturate":  # its trials are not of one block, and of two lengths
+    if study.design.kind in _SEARCHES:  # its trials are not of one block, or of two lengths
         block, rounds = list(trials), 1
         costs = [_cost(workload_of(study, trial), places[trial.target]) for trial in block]
         settled = sum(settle + around(study.workload(trial.workload)) for trial in block)
@@ -336,7 +338,7 @@ def _laid_out(study: Study) -> int:
 def _resolvable(
     study: Study, noise: float | Mapping[str, float] | None
 ) -> tuple[tuple[str, float], ...]:
-    if noise is None or study.design.kind == "saturate":
+    if noise is None or study.design.kind in _SEARCHES:
         return ()
     from iotrial.stats.power import resolvable  # noqa: PLC0415  SciPy is slow to import
 
@@ -387,6 +389,11 @@ def _design_notes(study: Study, seconds: float) -> Iterator[str]:
         yield (
             "A search: single trials, each chosen from those before it, then a race of the best"
             f" in {blocks} blocks at most; all numbers are upper bounds."
+        )
+    elif study.design.kind == "tune":
+        yield (
+            "A search: combinations of all factors, each chosen from those before it, until more"
+            " would not pay; nothing is claimed from it."
         )
     elif study.design.kind == "race":
         yield (
@@ -444,7 +451,7 @@ def _pace_notes(longer: float) -> Iterator[str]:
 
 
 def _noise_notes(study: Study, told: tuple[tuple[str, float], ...]) -> Iterator[str]:
-    single = study.design.blocks == 1 or study.design.kind == "saturate"
+    single = study.design.blocks == 1 or study.design.kind in _SEARCHES
     if not told and not single and comparisons(study):
         yield "The noise is unknown, and therefore the smallest detectable difference."
     for least in dict.fromkeys(each for _, each in told):

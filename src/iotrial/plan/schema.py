@@ -716,13 +716,13 @@ class FactorTable(_Table):
 class DesignTable(_Table):
     """How the treatments are spread over trials."""
 
-    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate"] | None = Field(
+    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "tune"] | None = Field(
         None,
         description="Kind of design. full: all treatments; fraction: a fractional design of the"
         " given resolution; one-at-a-time: the baseline and each other level alone;"
         " race: all treatments, until each is shown to be worse than the best or"
-        " the same; saturate: a search for the highest value. Default: full if"
-        " blocks is given, else race.",
+        " the same; saturate: a search for the highest value; tune: a search for the"
+        " best levels of many factors. Default: full if blocks is given, else race.",
         examples=["full", "race"],
     )
     resolution: int = Field(

@@ -44,6 +44,7 @@ from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors
 from iotrial.plan.problem import KeyPath, StudyProblem, choices
 from iotrial.plan.saturate import unsearchable
+from iotrial.plan.tune import problems as tune_problems
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
 from iotrial.stats.verdict import rank_blocks
@@ -448,6 +449,8 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
         yield StudyProblem(*why)
     if study.design.kind == "saturate":
         yield from unsearchable(study)
+    elif study.design.kind == "tune":
+        yield from tune_problems(study)
     elif study.decide.limits and study.design.kind != "race" and not study.stages:
         what = "limits are for a race or a search for the highest value only"
         yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')

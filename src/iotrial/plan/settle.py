@@ -10,6 +10,7 @@ from __future__ import annotations
 from iotrial.model.finding import Finding, StageProgress, slim
 from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.model.trial import Treatment
+from iotrial.plan import tune
 from iotrial.plan.design import applies, cells
 from iotrial.plan.subset import may_matter as screened
 from iotrial.stats.judge import judge
@@ -23,13 +24,16 @@ from iotrial.stats.levels import (
 )
 from iotrial.stats.race import WorkloadRace, raced
 from iotrial.stats.responses import asked
+from iotrial.units import format_change
 
 
 def settle(course: StageProgress) -> tuple[StageDecision, ...]:
-    """What each varied factor came to, in the study's order; nothing for a stage that confirms."""
+    """What each factor came to, in the study's order; nothing for a stage that confirms."""
     stage, study = course.stage, course.study
     if stage.then == "confirm":
         return ()
+    if stage.then == "worth":
+        return _worths(course)
     varied = [factor for factor in study.factors if factor.name in stage.vary]
     alone = tuple(_alone(factor) for factor in varied if len(factor.levels) == 1)
     several = [factor for factor in varied if len(factor.levels) > 1]
@@ -37,11 +41,38 @@ def settle(course: StageProgress) -> tuple[StageDecision, ...]:
         return alone
     if not course.results.records:
         return (*alone, *(_unknown(factor) for factor in several))
+    if stage.then == "tune":
+        return (*alone, *tune.recommended(study, several, course.results.records))
     if stage.then == "screen" and len(several) > 1:
         return (*alone, *_screened(course, several))
     if study.design.kind == "race":
         return (*alone, *_raced(course, several))
     return (*alone, *_decided(course, several))
+
+
+def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
+    """Back at its baseline what is not needed in the combination."""
+    found = judge(course.results).findings if course.results.records else ()
+    decisions = []
+    for each in found:
+        name = each.level.removeprefix(tune.WITHOUT)
+        if not each.primary or name == each.level:
+            continue
+        base, new = course.baselines[name], course.so_far.stands[name]
+        worth = format_change(1 / each.ratio)
+        if each.low and each.high:
+            worth += f" ({format_change(1 / each.high)} … {format_change(1 / each.low)})"
+        stands, why = new, f"{worth} in the combination"
+        if each.verdict in ("same", "better"):
+            stands, why = base, f"not needed: {worth} in the combination"
+        elif each.verdict == "cannot-tell":
+            why = f"not shown to be needed: {worth} in the combination"
+            if 1 / each.ratio > 1 + course.study.decide.margin:
+                why = f"kept, though its worth is not shown: {worth} in the combination"
+            else:
+                stands = base
+        decisions.append(StageDecision(name, (base, new), (stands,), stands, why))
+    return tuple(decisions)
 
 
 def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:

@@ -11,7 +11,9 @@ The error of a study is shared: each stage has the confidence C^(1/stages), and 
 counts in two stages, all of them hold together with C.
 
 Blocks are numbered on from stage to stage.  A stage that confirms has two treatments, all baselines
-(``current``) and all that was chosen (``new``), compared as the two levels of one factor.
+(``current``) and all that was chosen (``new``), compared as the two levels of one factor; one that
+asks what each factor is worth (of a search for the best levels, :mod:`iotrial.plan.tune`) compares
+``new`` with the same less one factor.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
 from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import applied, applies, next_of_design, target_of
+from iotrial.plan import tune
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.subset import baseline_first, screening
+from iotrial.plan.tune import WITHOUT
 
 SETTINGS, CURRENT, NEW = "settings", "current", "new"
 """The factor of a stage that confirms, and its levels."""
@@ -49,7 +53,7 @@ def substudy(study: Study, stage: Stage, so_far: CarriedLevels) -> Study:
     """The stage as a study of its own, without stages."""
     names = stage.workloads or tuple(workload.name for workload in study.workloads)
     names = () if stage.here == () else names
-    share = study.decide.confidence ** (1 / len(study.stages))
+    share = study.decide.confidence ** (1 / claiming(study))
     factors = tuple(_at(factor, stage, so_far) for factor in study.factors)
     part = replace(
         study,
@@ -63,16 +67,23 @@ def substudy(study: Study, stage: Stage, so_far: CarriedLevels) -> Study:
         digest=f"{study.digest}.{stage.number}",
         stages=(),
     )
-    if stage.then == "confirm":
+    if stage.then in ("confirm", "worth"):
         return _confirming(study, stage, so_far, part)
     if stage.then == "screen" and sum(len(factor.levels) > 1 for factor in part.factors) > 1:
         return screening(part)
     return part
 
 
+def claiming(study: Study) -> int:
+    """How many stages share the error: all but a search, from which nothing is claimed."""
+    return sum(stage.then != "tune" for stage in study.stages)
+
+
 def _design(study: Study, stage: Stage, factors: Sequence[Factor]) -> Design:
     """The stage's design.  Where the study is a race, so are the stages that ask for the best and
     do not say how many blocks; the others need intervals for all their levels."""
+    if study.design.kind == "tune":
+        return tune.design_of(study, stage)
     # Pairs of levels have intervals for one look; only what `judge` decides may look more often.
     given = study.design if stage.then == "confirm" else replace(study.design, stop="blocks")
     unfit = any(factor.hard and len(factor.levels) > 1 for factor in factors)
@@ -129,23 +140,26 @@ def _swept(factor: Factor, left: tuple[str, ...], sweep: Sweep | None) -> tuple[
 
 
 def _confirming(study: Study, stage: Stage, so_far: CarriedLevels, part: Study) -> Study:
-    """The comparison of two treatments, as of the two levels of one factor."""
-    current, new = treatments(study, stage, so_far)
+    """The comparison of whole treatments, as of the levels of one factor."""
+    versions = treatments(study, stage, so_far)
+    (base, first), *others = versions.items()
     differing = [
         workload
         for workload in part.workloads
         if any(
-            dict(current)[factor.name] != dict(new)[factor.name] and applies(factor, workload.name)
+            dict(first)[factor.name] != dict(other)[factor.name] and applies(factor, workload.name)
             for factor in study.factors
+            for _, other in others
         )
     ]
     moved = any(
-        factor.kind == "target" and dict(current)[factor.name] != dict(new)[factor.name]
+        factor.kind == "target" and dict(first)[factor.name] != dict(other)[factor.name]
         for factor in study.factors
+        for _, other in others
     )
-    labels = (CURRENT, NEW) if differing else (CURRENT,)
+    labels = tuple(versions) if differing else (base,)
     factor = Factor(
-        SETTINGS, "target" if moved else "group", tuple(map(Level, labels)), baseline=CURRENT
+        SETTINGS, "target" if moved else "group", tuple(map(Level, labels)), baseline=base
     )
     return replace(
         part,
@@ -157,12 +171,19 @@ def _confirming(study: Study, stage: Stage, so_far: CarriedLevels, part: Study) 
     )
 
 
-def treatments(study: Study, stage: Stage, so_far: CarriedLevels) -> tuple[Treatment, Treatment]:
-    """All baselines, and all that was chosen; what the stage fixes is the same in both."""
+def treatments(study: Study, stage: Stage, so_far: CarriedLevels) -> dict[str, Treatment]:
+    """What a stage that varies no factor compares, by name, the first with all others: all
+    baselines with all that was chosen (``confirm``), or all that was chosen with the same less one
+    factor (``worth``).  What the stage fixes is the same in all."""
     fixed = dict(stage.fixed)
-    current = tuple((f.name, fixed.get(f.name, baseline(f))) for f in study.factors)
-    new = tuple((f.name, fixed.get(f.name, so_far.stands[f.name])) for f in study.factors)
-    return current, new
+    current = {f.name: fixed.get(f.name, baseline(f)) for f in study.factors}
+    new = {f.name: fixed.get(f.name, so_far.stands[f.name]) for f in study.factors}
+    if stage.then == "confirm":
+        return {CURRENT: tuple(current.items()), NEW: tuple(new.items())}
+    changed = [name for name in new if new[name] != current[name]]
+    less = {f"{WITHOUT}{name}": {**new, name: current[name]} for name in changed}
+    found = {NEW: new, **(less if len(changed) > 1 else {})}
+    return {label: tuple(levels.items()) for label, levels in found.items()}
 
 
 def courses(
@@ -259,14 +280,14 @@ def varies(part: Study) -> bool:
 
 def _words(study: Study, stage: Stage, so_far: CarriedLevels) -> dict[Treatment, str]:
     """Of a stage that confirms: each full treatment → the level it is in the stage's study."""
-    if stage.then != "confirm":
+    if stage.then not in ("confirm", "worth"):
         return {}
-    current, new = treatments(study, stage, so_far)
-    found: dict[Treatment, str] = {}
-    for workload in study.workloads:
-        found[applied(study, new, workload.name)] = NEW
-        found[applied(study, current, workload.name)] = CURRENT
-    return found
+    versions = treatments(study, stage, so_far)
+    return {
+        applied(study, whole, workload.name): label
+        for workload in study.workloads
+        for label, whole in reversed(versions.items())
+    }
 
 
 def _inside(trial: Trial, before: int, words: Mapping[Treatment, str]) -> Trial:
@@ -279,9 +300,8 @@ def _inside(trial: Trial, before: int, words: Mapping[Treatment, str]) -> Trial:
 def _outside(study: Study, course: StageProgress, trial: Trial) -> Trial:
     """A trial of a stage's study as one of the whole study."""
     stage, treatment, target = course.stage, trial.treatment, trial.target
-    if stage.then == "confirm":
-        current, new = treatments(study, stage, course.so_far)
-        whole = new if dict(treatment)[SETTINGS] == NEW else current
+    if stage.then in ("confirm", "worth"):
+        whole = treatments(study, stage, course.so_far)[dict(treatment)[SETTINGS]]
         treatment = applied(study, whole, trial.workload)
         target = target_of(replace(study, targets=course.study.targets), treatment)
     return replace(

@@ -57,10 +57,14 @@ _THEN = {
     "best": "to the best",
     "screen": "screened",
     "confirm": "current against new",
+    "tune": "search for the best combination",
+    "worth": "what each factor is worth in it",
 }
 
 
 def _lines(found: StageResult) -> Iterator[str]:
+    if found.stage.then == "tune" and found.comparison.method:
+        yield visible(found.comparison.method)
     for kept in found.kept:
         yield visible(f"{kept.factor}: {_left(kept)}: {kept.why}")
     if found.stage.then == "confirm" and found.decided:

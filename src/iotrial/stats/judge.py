@@ -169,6 +169,8 @@ def _judged(results: Results) -> Comparison:
         return judge_race(results)
     if study.design.kind == "saturate":
         return judge_ceiling(results)
+    if study.design.kind == "tune":
+        return Comparison(study.question, (), "", "")  # a search claims nothing
     answered = [(each, answer(each, each.responses.logs)) for each in questions(results)]
     ranked = _by_ranks(results, [question for question, _ in answered])
     findings = tuple(

@@ -1,0 +1,272 @@
+"""The search for the best levels of many factors, what each is worth, and the proof on fresh trials.
+
+A study of the kind ``tune`` is one in stages (:mod:`iotrial.plan.stages`), which the file does not
+spell out:
+
+1. ``tune``: trials of combinations of all factors, a few at a time, each chosen from those before
+   it (:mod:`iotrial.stats.tune`).  It ends when more is not expected to pay, after
+   :data:`MOST_SEARCHED` trials a factor, or when :data:`SHARE` of the budget is used up.  Each
+   factor goes on with its level in the recommended combination.  Nothing is claimed.
+2. ``worth``: that combination against the same with one factor back at its baseline, for each
+   factor that it changes, in randomised blocks.  A factor that is shown to be worth less than the
+   margin goes back to its baseline, and so does one of which nothing is shown and that seems to be
+   worth less.
+3. ``confirm``: what is left against what was in force, on fresh trials, until that is decided.
+
+The claim is the last one's interval; what each factor is worth are the intervals of the second.
+They share the error; the search makes no claim and has no share.
+
+Pure, as all of the plan: where a search stands follows from the trials.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from iotrial.model.study import Design, Factor, Stage, StageDecision, Study, ordered
+from iotrial.model.trial import Treatment, TrialRecord
+from iotrial.plan.problem import StudyProblem
+from iotrial.plan.subset import baseline_first
+from iotrial.units import format_change
+
+if TYPE_CHECKING:
+    from iotrial.stats.tune import Cell, KnobGrid, KnobTrial, TuneSummary
+
+MOST_SEARCHED, LEAST_SEARCHED = 8, 24
+"""Trials of the search at most, for each factor, and whatever their number."""
+IN_BATCH = 4
+"""Trials that are chosen at a time."""
+SHARE = 0.5
+"""Of the budget, what the search may take."""
+PAYS = 0.5
+"""Of the margin: a search ends when less than this is expected to be missing.  It ends as well
+when that is less than one standard error of the proof, since it could not be shown."""
+CONFIRM_BLOCKS, WORTH_BLOCKS = 24, 8
+"""Blocks of the proof, and of what each factor is worth, at most."""
+WITHOUT = "without "
+"""Before a factor's name: the whole combination, with that factor at its baseline."""
+_FEWEST = 2
+
+
+def stages(factors: Sequence[str]) -> tuple[Stage, ...]:
+    """The stages of a study of this kind."""
+    return (Stage(1, tuple(factors), "tune"), Stage(2, (), "worth"), Stage(3, (), "confirm"))
+
+
+def problems(study: Study) -> Iterator[StudyProblem]:
+    """Why a study cannot be a search for the best levels."""
+    if len(study.judged) != 1:
+        message = f"a search for the best levels has one workload, not {len(study.judged)}"
+        yield StudyProblem(("workloads",), message, "Keep one, or use [[stage]] tables.")
+    if sum(len(factor.levels) != 1 for factor in study.factors) < _FEWEST:
+        message = "a search for the best levels needs two factors"
+        yield StudyProblem(("factors",), message, 'Add factors, or use kind = "race".')
+    for factor in study.factors:
+        if factor.hard:
+            message = "a search changes levels in every trial, but this factor is hard to change"
+            yield StudyProblem(("factors", factor.name, "hard"), message, "Remove it.")
+    (primary, *more), *_ = [study.decide.primary or (("", ""),)]
+    if more or study.metrics.higher(primary[1]) is None:
+        message = "a search needs one primary metric, with a direction"
+        yield StudyProblem(("decide", "primary"), message, 'For example primary = "read.iops"')
+    if len(study.decide.limits) > 1:
+        message = "a search has one limit at most"
+        yield StudyProblem(("decide", "limits"), message, "Remove the others.")
+
+
+def design_of(study: Study, stage: Stage) -> Design:
+    """The design of one of the stages."""
+    given = replace(study.design, stop="blocks")
+    if stage.then == "tune":
+        return replace(given, kind="tune", blocks=1 + most(study.factors) // IN_BATCH)
+    if stage.then == "confirm" and study.decide.limits:
+        return replace(given, kind="race", blocks=CONFIRM_BLOCKS)
+    blocks = CONFIRM_BLOCKS if stage.then == "confirm" else WORTH_BLOCKS
+    return replace(given, kind="full", blocks=blocks, stop="decided")
+
+
+def most(factors: Sequence[Factor]) -> int:
+    """Trials of a search at most."""
+    varied = sum(len(factor.levels) != 1 for factor in factors)
+    return max(LEAST_SEARCHED, MOST_SEARCHED * varied)
+
+
+def each_level(study: Study) -> tuple[Treatment, ...]:
+    """Combinations in which every level occurs: those of all combinations that are looked at where
+    the very many of a search cannot be."""
+    labels = [baseline_first(factor) for factor in study.factors]
+    names = [factor.name for factor in study.factors]
+    base = [known[0] for known in labels]
+    found = [tuple(zip(names, base, strict=True))]
+    for at, known in enumerate(labels):
+        for label in known[1:]:
+            found.append(tuple(zip(names, [*base[:at], label, *base[at + 1 :]], strict=True)))
+    return tuple(
+        cell for cell in found if not any(set(pairs) <= set(cell) for pairs in study.exclude)
+    )
+
+
+def next_batch(study: Study, tried: int, done: Sequence[TrialRecord]) -> tuple[Treatment, ...]:
+    """The combinations to try next, none where the search is over.
+
+    ``tried`` is how many trials were planned so far, all of them done.
+    """
+    from iotrial.stats import tune  # noqa: PLC0415  SciPy is slow to import
+
+    grid = grid_of(study)
+    if not tried:
+        first = tune.start(grid, runs_of_start(study), study.design.seed)
+        return tuple(_treatment(study, cell) for cell in first)
+    seen = trials_of(study, done)
+    if tried >= most(study.factors) or len(seen) < _FEWEST or _used_up(study, done):
+        return ()
+    if _enough(study, summary(study, done)):
+        return ()
+    cells = tune.next_cells(grid, seen, IN_BATCH, study.design.seed + tried)
+    return tuple(_treatment(study, cell) for cell in cells)
+
+
+def runs_of_start(study: Study) -> int:
+    """Trials before the first choice: as many as there are factors, in full batches."""
+    varied = [factor for factor in study.factors if len(factor.levels) > 1]
+    least = max([len(varied) + 1, *(2 * len(factor.levels) for factor in varied)])
+    return -(-least // IN_BATCH) * IN_BATCH
+
+
+def _enough(study: Study, found: TuneSummary) -> bool:
+    """Whether more would not pay."""
+    shown = found.noise * math.sqrt(2 / CONFIRM_BLOCKS)
+    return found.promise < max(PAYS * study.decide.margin, shown)
+
+
+def _used_up(study: Study, done: Sequence[TrialRecord]) -> bool:
+    """Whether the search has had its share of the budget."""
+    spent = sum(record.seconds + record.prepared + study.design.settle for record in done)
+    return 0 < study.design.budget * SHARE <= spent
+
+
+def grid_of(study: Study) -> KnobGrid:
+    """The factors as the statistics see them."""
+    from iotrial.stats.tune import KnobGrid  # noqa: PLC0415  SciPy, as above
+
+    places = {
+        (factor.name, label): place
+        for factor in study.factors
+        for place, label in enumerate(_labels(factor))
+    }
+    at = {factor.name: number for number, factor in enumerate(study.factors)}
+    return KnobGrid(
+        tuple(len(factor.levels) for factor in study.factors),
+        tuple(ordered(_labels(factor)) == _labels(factor) for factor in study.factors),
+        tuple(places[factor.name, baseline_first(factor)[0]] for factor in study.factors),
+        tuple(
+            tuple((at[name], places[name, label]) for name, label in pairs)
+            for pairs in study.exclude
+            if all(pair in places for pair in pairs)
+        ),
+    )
+
+
+def _labels(factor: Factor) -> tuple[str, ...]:
+    """The levels, by their size where all are numbers."""
+    labels = tuple(level.label for level in factor.levels)
+    by_size = ordered(labels)
+    return by_size if len(by_size) == len(labels) else labels
+
+
+def trials_of(study: Study, done: Sequence[TrialRecord]) -> tuple[KnobTrial, ...]:
+    """The valid trials in the order in which they ran."""
+    from iotrial.stats.tune import KnobTrial  # noqa: PLC0415  SciPy, as above
+
+    ((_, metric), *_) = study.decide.primary
+    sign = _sign(study)
+    name, bound = next(iter(study.decide.limits), ("", 1.0))
+    found = []
+    for record in sorted(done, key=lambda each: (each.started, each.trial.number)):
+        value = record.value(metric)
+        late = (record.value(name) if name else bound) or 0.0
+        if record.state == "valid" and value and value > 0 and late > 0:
+            cell = _cell(study, record.trial.treatment)
+            found.append(KnobTrial(cell, sign * math.log(value), math.log(late / bound)))
+    return tuple(found)
+
+
+def _sign(study: Study) -> float:
+    ((_, metric), *_) = study.decide.primary
+    return 1.0 if study.metrics.higher(metric) else -1.0
+
+
+def summary(study: Study, done: Sequence[TrialRecord]) -> TuneSummary:
+    """Where the search stands; of two valid trials at least."""
+    from iotrial.stats import tune  # noqa: PLC0415  SciPy, as above
+
+    seen = trials_of(study, done)
+    return tune.summary(grid_of(study), seen, study.decide.margin, study.design.seed)
+
+
+def _treatment(study: Study, cell: Cell) -> Treatment:
+    return tuple(
+        (factor.name, _labels(factor)[place])
+        for factor, place in zip(study.factors, cell, strict=True)
+    )
+
+
+def _cell(study: Study, treatment: Treatment) -> Cell:
+    known = dict(treatment)
+    return tuple(_labels(factor).index(known[factor.name]) for factor in study.factors)
+
+
+def recommended(
+    study: Study, several: Sequence[Factor], done: Sequence[TrialRecord]
+) -> list[StageDecision]:
+    """What the search came to, for each varied factor."""
+    names = [factor.name for factor in study.factors]
+    if len(trials_of(study, done)) < _FEWEST:
+        return [_stays(factor, "no valid trials") for factor in several]
+    found = summary(study, done)
+    worths = {names[each.knob]: each for each in found.worths}
+    chosen = dict(_treatment(study, found.best))
+    decisions = []
+    for factor in several:
+        each = worths[factor.name]
+        # The search sees what is better as larger; people read the metric.
+        ratio, low, high = sorted((each.low, each.ratio, each.high))[1], each.low, each.high
+        if _sign(study) < 0:
+            ratio, low, high = 1 / ratio, 1 / high, 1 / low
+        about = (
+            f"{format_change(ratio)} ({format_change(low)} … {format_change(high)})"
+            " expected by the model, not claimed"
+        )
+        if chosen[factor.name] == factor.baseline:
+            why = f"no level is expected to be worth a change; the best of them: {about}"
+        else:
+            why = f"in the recommended combination {about}"
+        label = chosen[factor.name]
+        labels = tuple(level.label for level in factor.levels)
+        decisions.append(StageDecision(factor.name, labels, (label,), label, why))
+    return decisions
+
+
+def _stays(factor: Factor, why: str) -> StageDecision:
+    labels = tuple(level.label for level in factor.levels)
+    return StageDecision(factor.name, labels, (factor.baseline,), factor.baseline, why)
+
+
+def ended(study: Study, done: Sequence[TrialRecord]) -> str:
+    """How far a search came and why it ended, in words."""
+    seen = len(trials_of(study, done))
+    if seen < _FEWEST:
+        return "no valid trials"
+    found = summary(study, done)
+    why = "all its trials are done"
+    if _enough(study, found):
+        why = "more trials are not expected to pay"
+    elif _used_up(study, done):
+        why = "its share of the budget is used"
+    return (
+        f"{seen} trials, noise {found.noise:.1%} per trial; the best combination is expected to be"
+        f" {found.promise:.1%} better than the recommended one; the search ended: {why}."
+    )
