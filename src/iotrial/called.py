@@ -21,7 +21,7 @@ _ANYWHERE = 'sudo "$(command -v iotrial)"'
 """What works wherever the shell finds iotrial: for when the call says nothing, and in the docs."""
 _VERBS = (
     "check|compare|completion|demo|doctor|import|init|keep|knobs|lint|plan|plugins|record|report|restore"
-    "|run|saturate|status|vmlab|VERB"
+    "|run|saturate|status|tune|vmlab|VERB"
 )
 _COMMAND = re.compile(rf"(?<![\w./\"'-])iotrial(?= (?:{_VERBS}|--help|--version)\b)")
 _EXPLAINED = re.compile(r"^( +\S.*?)( {2,})(\S.*)$")

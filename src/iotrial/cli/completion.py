@@ -55,6 +55,17 @@ def of_templates(
     return _beginning([row for row in templates() if not full or row[0] in full], incomplete)
 
 
+def of_loads(
+    _ctx: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Patterns of fio and templates; else files."""
+    from iotrial.plan.template import templates
+    from iotrial.plan.tune_request import PATTERNS
+
+    rows = [*((each, "a pattern of fio") for each in PATTERNS), *templates()]
+    return _beginning(rows, incomplete) or [CompletionItem(incomplete, type="file")]
+
+
 def of_knobs(
     _ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:

@@ -32,6 +32,7 @@ GROUPS = (
             ("plan", "show what a run would do"),
             ("run", "execute a study, or resume it"),
             ("saturate", "find the load of highest throughput"),
+            ("tune", "find the best levels of many knobs"),
         ),
     ),
     (
@@ -252,7 +253,7 @@ def _complain(  # noqa: PLR0913, PLR0917 (the parts of one message)
     return code
 
 
-_ACTING = ("demo", "run", "saturate", "restore", "check")
+_ACTING = ("demo", "run", "saturate", "tune", "restore", "check")
 """Verbs that change settings; the others leave a machine as it is."""
 
 

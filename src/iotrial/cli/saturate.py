@@ -113,7 +113,7 @@ ALONE, SEVERAL = 1.0, 4.0
 """Seconds of a deciding trial on one host, and on several, whose loads never begin at once."""
 
 
-def _latency(text: str) -> float:
+def latency(text: str) -> float:
     """Seconds.  A number alone would be seconds, which nobody who types ``2`` means."""
     seconds = parse_seconds(text)
     if not text.strip()[-1].isalpha():
@@ -122,7 +122,7 @@ def _latency(text: str) -> float:
 
 
 _DURATION, _LATENCY, _SIZE, _SHARE = map(
-    click.types.FuncParamType, (parse_seconds, _latency, parse_bytes, parse_fraction)
+    click.types.FuncParamType, (parse_seconds, latency, parse_bytes, parse_fraction)
 )
 
 
@@ -360,7 +360,7 @@ def _looked(
         mine = [aim for aim in aims if aim.host == name]
         tables = {
             aim.name: {
-                **_table(host, aim, size, armed.get(aim.name)),
+                **_sized(target_table(host, aim, size, armed.get(aim.name)), size),
                 **({"host": name} if several else {}),
             }
             for aim in mine
@@ -390,7 +390,15 @@ def _pattern(rw: str | None, goal: str, *, write: bool) -> str:
     return chosen
 
 
-def _table(
+def _sized(table: dict[str, object], size: int | None) -> dict[str, object]:
+    if "directory" in table and not size:
+        raise click.BadParameter(
+            "a directory needs the size of the file of each job", param_hint="--size"
+        )
+    return table
+
+
+def target_table(
     host: Host, aim: SaturationTarget, size: int | None, destroy: str | None
 ) -> dict[str, object]:
     """``[targets.NAME]`` of the study."""
@@ -399,11 +407,7 @@ def _table(
         return {"loop": {"size": size or 1 << 30}}
     found = status(host, target)
     if found and found.is_folder:
-        if not size:
-            raise click.BadParameter(
-                "a directory needs the size of the file of each job", param_hint="--size"
-            )
-        return {"directory": target}
+        return {"directory": target if aim.ssh else str(Path(target).absolute())}
     if "/" not in target or (found and found.is_block_device) or target.startswith("/dev/"):
         return {"device": target, **armed}
     if found is None and not size:

@@ -171,6 +171,32 @@ class SupportsQueueing(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class LoadCharacter:
+    """What a load is to storage.  ``reads``, ``writes``, ``sequential``, ``random`` and
+    ``buffered`` (through the page cache) say whether some of it is so, ``metadata`` whether it
+    opens, makes or lists many files; what is not known is True.  ``block`` is its largest I/O in
+    bytes, ``depth`` how many I/Os all its jobs together have in flight at most (0: not known)."""
+
+    reads: bool = True
+    writes: bool = True
+    sequential: bool = True
+    random: bool = True
+    buffered: bool = True
+    metadata: bool = True
+    block: int = 0
+    depth: int = 0
+
+
+@runtime_checkable
+class SupportsCharacter(Protocol):
+    """A tool that knows from the options what its load is to storage."""
+
+    def character(self, workload: Workload, facts: Mapping[str, float]) -> LoadCharacter:
+        """Raises as :meth:`Tool.reach`."""
+        ...
+
+
 @runtime_checkable
 class SupportsMetrics(Protocol):
     """A tool that knows which metrics it can give: others are refused before anything is run."""

@@ -47,9 +47,9 @@ def load_study(path: Path) -> Study:
     study = parse_study(
         _text(path),
         str(path),
-        lambda name: _job_text(path.parent / name),
+        lambda name: job_text(path.parent / name),
         lambda table: looked_up(table, path.parent),
-        recording=lambda _, tool, table: _recorded(path.parent, tool, table),
+        recording=lambda _, tool, table: recording_text(path.parent, tool, table),
     )
     check_ways((each.name, each.ssh) for each in study.hosts)
     raise_all(
@@ -76,7 +76,7 @@ def _text(path: Path) -> str:
         raise StudyError("is not UTF-8", file=str(path), line=line, advice=advice) from None
 
 
-def _job_text(path: Path) -> str:
+def job_text(path: Path) -> str:
     """The text of a job file.  Nobody can wait for a FIFO, or read a device without an end.
 
     Raises OSError, with what it is instead of a file, and UnicodeDecodeError.
@@ -92,7 +92,7 @@ def _job_text(path: Path) -> str:
     return raw.decode("utf-8")
 
 
-def _recorded(folder: Path, tool: str, table: RecordedTable) -> str:
+def recording_text(folder: Path, tool: str, table: RecordedTable) -> str:
     """What a tool does of a recording, by the wing that records."""
     module = wing("iotrial_record.again")
     if module is None:

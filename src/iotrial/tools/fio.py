@@ -39,6 +39,7 @@ from iotrial.model.tool import (
     Load,
     LoadAccess,
     LoadBarrier,
+    LoadCharacter,
     LoadSection,
     ParsedOutput,
     RateSeries,
@@ -49,10 +50,13 @@ from iotrial.model.workload import OfferedRates, Workload
 from iotrial.tools import fio_offered, fio_server
 from iotrial.tools import fio_options as rules
 from iotrial.tools.fio_check import (
+    block_of,
     depth_of,
+    flight_of,
     jobfile,
     opened,
     passed,
+    pattern_of,
     problems,
     reach_of,
     sections,
@@ -176,6 +180,21 @@ class Fio:
     def depth(self, workload: Workload, facts: Mapping[str, float]) -> int:
         """See :class:`iotrial.model.tool.SupportsQueueing`."""
         return depth_of(workload, facts)
+
+    def character(self, workload: Workload, facts: Mapping[str, float]) -> LoadCharacter:
+        """See :class:`iotrial.model.tool.SupportsCharacter`."""
+        known = sections(workload)
+        reach, patterns = reach_of(known), [pattern_of(each) for each in known]
+        return LoadCharacter(
+            reach.reads,
+            reach.writes,
+            sequential=any(sequential for sequential, _ in patterns),
+            random=any(random for _, random in patterns),
+            buffered=bool(self.buffered(workload)),
+            metadata=False,
+            block=max(block_of(each, facts) for each in known),
+            depth=flight_of(known, facts),
+        )
 
     def seconds(self, workload: Workload, aimed: ToolTarget) -> float:
         """Start-up, and per stage (jobs that run at the same time) start delay, ramp and

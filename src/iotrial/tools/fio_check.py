@@ -454,3 +454,55 @@ def depth_of(workload: Workload, facts: Mapping[str, float]) -> int:
     deep = said.get("ioengine", "auto") in _ASYNCHRONOUS
     jobs, depth = said.get("numjobs", "1"), said.get("iodepth", "1") if deep else "1"
     return int(jobs) * int(depth) if jobs.isdigit() and depth.isdigit() else 0
+
+
+# -- what it is to storage ------------------------------------------------------------------------
+
+_BLOCK = 4096
+"""fio's own, where the options say none."""
+
+
+def pattern_of(section: JobSection) -> tuple[bool, bool]:
+    """Whether some I/Os of a job are sequential, and whether some are random.  What it replays or
+    a mix that it names may be both."""
+    if section.values("read_iolog") or section.values("percentage_random"):
+        return True, True
+    random = _last(section, "rw", "read").startswith("rand")
+    return not random, random
+
+
+def block_of(section: JobSection, facts: Mapping[str, float]) -> int:
+    """Bytes of the largest I/O of a job; 0 where only fio can say."""
+    said = [v for o in ("bs", "bsrange", "bssplit") for v in section.values(o)[-1:]]
+    if not said:
+        return _BLOCK
+    sizes = [
+        _sized(part.partition("/")[0], "bs", facts)
+        for text in said
+        for part in re.split(r"[-:,]", text)
+    ]
+    return 0 if 0 in sizes else max(sizes)
+
+
+def flight_of(known: Iterable[JobSection], facts: Mapping[str, float]) -> int:
+    """I/Os in flight at most, of all jobs together, as if none waited for another; 0 where that
+    cannot be told.  A rate that is offered has no such limit."""
+    total = 0
+    for each in known:
+        if each.values("rate_process") or each.values("read_iolog"):
+            return 0
+        deep = _last(each, "ioengine", "auto") in _ASYNCHRONOUS
+        depth = _sized(_last(each, "iodepth", "1"), "iodepth", facts) if deep else 1
+        jobs = _sized(_last(each, "numjobs", "1"), "numjobs", facts)
+        if not depth * jobs:
+            return 0
+        total += depth * jobs
+    return total
+
+
+def _sized(text: str, option: str, facts: Mapping[str, float]) -> int:
+    """A number of an option, which may be an expression of facts; 0 for what is none."""
+    try:
+        return _number(value_text(option, text, facts)) or 0
+    except IotrialError:
+        return 0

@@ -8,7 +8,7 @@ A dot in a name is a slash in the path; a slash in a name is a dot in the path, 
 (``sysctl.net.ipv4.conf.eth0/100.rp_filter``).  A name whose first separator is a slash is written
 as the path is (``sysctl.net/ipv4/conf/eth0.100/rp_filter``).
 
-Sources: sysctl.d(5), Documentation/admin-guide/sysctl/{vm,fs,net}.rst,
+Sources: sysctl.d(5), Documentation/admin-guide/sysctl/{vm,fs,net,kernel}.rst,
 Documentation/networking/ip-sysctl.rst, mm/page-writeback.c for the pairs that zero each other.
 """
 
@@ -25,6 +25,7 @@ TITLE = "kernel parameters of /proc/sys: writeback, memory, sockets, files"
 
 _KEY = re.compile(r"[a-z0-9_-]+(?:[./][A-Za-z0-9_-]+)+")
 _VM = "kernel Documentation/admin-guide/sysctl/vm.rst"
+_KERNEL = "kernel Documentation/admin-guide/sysctl/kernel.rst"
 _NET = "kernel Documentation/admin-guide/sysctl/net.rst"
 _IP = "kernel Documentation/networking/ip-sysctl.rst"
 _FS = "kernel Documentation/admin-guide/sysctl/fs.rst"
@@ -211,6 +212,53 @@ TUNABLES: tuple[Tunable, ...] = (
         domain=_between(0),
         source=_VM,
         risk="Too high a value leaves no memory to use, and the OOM killer comes.",
+    ),
+    _sysctl(
+        "vm.watermark_scale_factor",
+        "how early memory is reclaimed, and how much at a time, in 1/10000 of it",
+        unit="1/10000",
+        domain=_between(1, 1000),
+        moot="Memory enough for all that is read and written.",
+        source=_VM,
+    ),
+    _sysctl(
+        "vm.zone_reclaim_mode",
+        "whether a node reclaims its own memory before it takes another's; bits: 1, 2 (writes), 4",
+        domain=_between(0, 7),
+        moot="One NUMA node.",
+        source=_VM,
+    ),
+    _sysctl(
+        "vm.stat_interval",
+        "how often each CPU adds its counts to the statistics of memory",
+        unit="s",
+        domain=_between(1),
+        moot="The load does not wait for a CPU.",
+        source=_VM,
+    ),
+    _sysctl(
+        "kernel.numa_balancing",
+        "whether pages move to the node that uses them: 0 no, 1 yes, 2 between kinds of memory",
+        domain=_between(0, 3),
+        layer="processor",
+        moot="One NUMA node.",
+        source=_KERNEL,
+    ),
+    _sysctl(
+        "kernel.sched_autogroup_enabled",
+        "whether the processes of a session share CPU time as one group",
+        domain=Domain(choices=("0", "1")),
+        layer="processor",
+        moot="CPUs enough; or systemd gives each service a group of its own.",
+        source="sched(7)",
+    ),
+    _sysctl(
+        "kernel.timer_migration",
+        "whether timers of an idle CPU move to a busy one",
+        domain=Domain(choices=("0", "1")),
+        layer="processor",
+        moot="One CPU, or all of them busy.",
+        source="kernel/time/timer.c",
     ),
     _sysctl(
         "vm.page-cluster",
