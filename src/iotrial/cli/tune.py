@@ -41,6 +41,7 @@ from iotrial.plan.saturate import SaturationTarget, targets_named
 from iotrial.plan.tune_request import (
     TARGET,
     TuneRequest,
+    heading,
     length_of,
     load_named,
     load_seconds,
@@ -178,9 +179,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     aim, wish = _aim(target), _wish(named, removed, only=only)
     words = _words(target, load, named, removed, metric, size, destroy, only=only, write=write)
     words += [f"--for={seconds:g}s", f"--margin={margin:g}", *([f"--p99={p99:g}s"] if p99 else ())]
-    asked = TuneRequest(
-        words, {}, load_named(load, load_seconds(seconds)), seconds, aim.ssh, metric, margin=margin
-    )
+    given = load_named(load, load_seconds(seconds))
+    asked = TuneRequest(heading(words, given), {}, given, seconds, aim.ssh, metric, margin=margin)
     if plan is None and (code := _resumed(output, asked, out, pretend=pretend)) is not None:
         return code
     place = StudyHost("there", aim.ssh) if aim.ssh else HERE
@@ -458,6 +458,10 @@ def _concluded(output: Output, folder: Path, told: Mapping[str, Any]) -> int:
 
 
 def _hint(output: Output, folder: Path) -> None:
+    """How to put the recommended settings in force, where there are any."""
+    from iotrial.judgement import judge
+    from iotrial.keep.winner import winners
+
     results = open_results(folder)
-    if not results.pretended and is_finished(folder):
+    if not results.pretended and winners(results, judge(results).comparison):
         output.note(f"to try the recommended settings, with a way back: iotrial keep {folder} try")

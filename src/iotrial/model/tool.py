@@ -172,7 +172,7 @@ class SupportsQueueing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LoadCharacter:
+class WorkloadCharacter:
     """What a load is to storage.  ``reads``, ``writes``, ``sequential``, ``random`` and
     ``buffered`` (through the page cache) say whether some of it is so, ``metadata`` whether it
     opens, makes or lists many files; what is not known is True.  ``block`` is its largest I/O in
@@ -192,7 +192,7 @@ class LoadCharacter:
 class SupportsCharacter(Protocol):
     """A tool that knows from the options what its load is to storage."""
 
-    def character(self, workload: Workload, facts: Mapping[str, float]) -> LoadCharacter:
+    def character(self, workload: Workload, facts: Mapping[str, float]) -> WorkloadCharacter:
         """Raises as :meth:`Tool.reach`."""
         ...
 

@@ -21,7 +21,12 @@ from itertools import combinations
 from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import UNSET
 from iotrial.model.target import Topology
-from iotrial.model.tool import LoadCharacter, SupportsCaching, SupportsCharacter, SupportsQueueing
+from iotrial.model.tool import (
+    WorkloadCharacter,
+    SupportsCaching,
+    SupportsCharacter,
+    SupportsQueueing,
+)
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.model.workload import Workload
 from iotrial.plan.problem import choices
@@ -90,14 +95,14 @@ class CandidateChoice:
     missing: Mapping[str, str]
 
 
-def character_of(workload: Workload, facts: Mapping[str, float]) -> LoadCharacter:
+def character_of(workload: Workload, facts: Mapping[str, float]) -> WorkloadCharacter:
     """What a load is to storage, as far as its tool knows.  Raises as the tool."""
     driver = tool(workload.tool)
     if isinstance(driver, SupportsCharacter):
         return driver.character(workload, facts)
     reach = driver.reach(workload)
     caching = isinstance(driver, SupportsCaching)
-    return LoadCharacter(
+    return WorkloadCharacter(
         reach.reads,
         reach.writes,
         buffered=bool(driver.buffered(workload)) if caching else True,  # type: ignore[attr-defined]
@@ -114,7 +119,7 @@ class _Case:
 
     value: str
     choices: tuple[str, ...]
-    load: LoadCharacter
+    load: WorkloadCharacter
     facts: CandidateFacts
     below: Topology
     known: Mapping[str, str]
@@ -713,7 +718,7 @@ def check_names(wish: CandidateRequest) -> None:
 
 
 def choose(
-    load: LoadCharacter,
+    load: WorkloadCharacter,
     below: Topology,
     seen: Mapping[str, Sequence[KnobReading]],
     facts: CandidateFacts,
@@ -756,7 +761,7 @@ _Asker = Callable[[str, tuple[str, ...]], _Case]
 
 
 def _asker(
-    load: LoadCharacter,
+    load: WorkloadCharacter,
     below: Topology,
     facts: CandidateFacts,
     known: Mapping[str, str],

@@ -45,7 +45,7 @@ _MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class NamedLoad:
+class GivenLoad:
     """A load as a study says it: ``table`` is ``[workloads.load]``, ``files`` are the texts of job
     files that the table names, ``recording`` how many seconds a recording has (0: it is none)."""
 
@@ -62,21 +62,22 @@ class NamedLoad:
 @dataclass(frozen=True, slots=True)
 class TuneRequest:
     """What is asked.  ``target`` is the table of the target, on the host that ssh(1) reaches by
-    ``ssh`` ('': this one); ``p99`` in seconds (0: no limit); ``words`` are those of the command."""
+    ``ssh`` ('': this one); ``limit`` is a latency and its bound in seconds ('': none); ``heading``
+    is the first line of the study (:func:`heading`)."""
 
-    words: Sequence[str]
+    heading: str
     target: Mapping[str, object]
-    load: NamedLoad
+    load: GivenLoad
     seconds: float
     ssh: str = ""
     metric: str = ""
     limit: tuple[str, float] = ("", 0.0)
     margin: float = 0.03
 
-    @property
-    def heading(self) -> str:
-        """The first line of the study."""
-        return f"# iotrial tune {shlex.join(self.words)} (load {self.load.digest})"
+
+def heading(words: Sequence[str], load: GivenLoad) -> str:
+    """The first line of the study: the ``words`` of the command, and which load that was."""
+    return f"# iotrial tune {shlex.join(words)} (load {load.digest})"
 
 
 def study_text(asked: TuneRequest, knobs: Sequence[Candidate] = ()) -> str:
@@ -132,7 +133,7 @@ def names(knobs: Sequence[str]) -> list[str]:
 # -- the load that is named -----------------------------------------------------------------------
 
 
-def load_named(word: str, lasting: float) -> NamedLoad:
+def load_named(word: str, lasting: float) -> GivenLoad:
     """The load that ``word`` names; of a recording the first ``lasting`` seconds.
 
     Raises UsageError where it names none, and for a study with several workloads.
@@ -142,14 +143,14 @@ def load_named(word: str, lasting: float) -> NamedLoad:
         return _recorded(path, lasting)
     if path.is_file() and path.suffix != ".toml":
         name = str(path.absolute())
-        return NamedLoad({"tool": "fio", "jobfile": name}, {name: _text(path)})
+        return GivenLoad({"tool": "fio", "jobfile": name}, {name: _text(path)})
     stem, _, workload = word.partition(":")
     if Path(stem).suffix == ".toml" and Path(stem).is_file():
         return _of_study(_text(Path(stem)), Path(stem), workload, {})
     if word in PATTERNS:
         random = word.startswith("rand")
         size: dict[str, object] = {"bs": "4k", "iodepth": 32} if random else {"bs": "1m"}
-        return NamedLoad({"tool": "fio", "options": {"rw": word, **({"iodepth": 4} | size)}})
+        return GivenLoad({"tool": "fio", "options": {"rw": word, **({"iodepth": 4} | size)}})
     known = [name for name, _ in templates.templates()]
     if stem in known:
         files = templates.beside(stem)
@@ -160,7 +161,9 @@ def load_named(word: str, lasting: float) -> NamedLoad:
             advice="Name a job file, or a folder that `iotrial record` made.",
         )
     advice = choices(word, [*PATTERNS, *known], "patterns and templates")
-    raise UsageError(f"--load {word} is no file, no folder and no template", advice=advice)
+    raise UsageError(
+        f"--load {word}: there is no such file, folder, pattern or template", advice=advice
+    )
 
 
 def _text(path: Path) -> str:
@@ -172,7 +175,7 @@ def _text(path: Path) -> str:
         raise UsageError(f"--load {path} is not UTF-8", advice="Save it as text.") from None
 
 
-def _recorded(folder: Path, lasting: float) -> NamedLoad:
+def _recorded(folder: Path, lasting: float) -> GivenLoad:
     from iotrial.plugins import wing  # noqa: PLC0415  only where there is a recording
 
     module = wing("iotrial_record.again")
@@ -182,10 +185,10 @@ def _recorded(folder: Path, lasting: float) -> NamedLoad:
     seconds = float(module.load_index(folder).seconds)
     part = {"time": f"{lasting:g}s"} if lasting < seconds else {}
     table = {"tool": "replay", "recorded": {"folder": str(folder.absolute()), **part}}
-    return NamedLoad(table, recording=seconds)
+    return GivenLoad(table, recording=seconds)
 
 
-def _of_study(text: str, path: Path, workload: str, files: Mapping[str, str]) -> NamedLoad:
+def _of_study(text: str, path: Path, workload: str, files: Mapping[str, str]) -> GivenLoad:
     """A workload of a study: as it is written there."""
     try:
         tables = tomllib.loads(text).get("workloads", {})
@@ -210,8 +213,8 @@ def _of_study(text: str, path: Path, workload: str, files: Mapping[str, str]) ->
     if job := table.get("jobfile"):
         read = files[job] if job in files else _text(path.parent / job)
         table["jobfile"] = job if job in files else str((path.parent / job).absolute())
-        return NamedLoad(table, {table["jobfile"]: read})
-    return NamedLoad(table)
+        return GivenLoad(table, {table["jobfile"]: read})
+    return GivenLoad(table)
 
 
 # -- how long -------------------------------------------------------------------------------------
@@ -222,7 +225,7 @@ def load_seconds(budget: float) -> float:
     return max(min(LONGEST, budget / MOST_TRIALS) - AROUND, SHORTEST * (1 + _RAMP))
 
 
-def with_length(load: NamedLoad, workload: Workload, budget: float) -> NamedLoad:
+def with_length(load: GivenLoad, workload: Workload, budget: float) -> GivenLoad:
     """The load with a length, where it has none; and with the target in place of the files that a
     job file names.  ``workload`` is what it is to the study."""
     if workload.tool != "fio":

@@ -39,7 +39,7 @@ from iotrial.model.tool import (
     Load,
     LoadAccess,
     LoadBarrier,
-    LoadCharacter,
+    WorkloadCharacter,
     LoadSection,
     ParsedOutput,
     RateSeries,
@@ -181,11 +181,11 @@ class Fio:
         """See :class:`iotrial.model.tool.SupportsQueueing`."""
         return depth_of(workload, facts)
 
-    def character(self, workload: Workload, facts: Mapping[str, float]) -> LoadCharacter:
+    def character(self, workload: Workload, facts: Mapping[str, float]) -> WorkloadCharacter:
         """See :class:`iotrial.model.tool.SupportsCharacter`."""
         known = sections(workload)
         reach, patterns = reach_of(known), [pattern_of(each) for each in known]
-        return LoadCharacter(
+        return WorkloadCharacter(
             reach.reads,
             reach.writes,
             sequential=any(sequential for sequential, _ in patterns),

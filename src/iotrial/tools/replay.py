@@ -45,7 +45,7 @@ import numpy.typing as npt
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.fio import json_output
 from iotrial.model.measurement import Measurement, of_metric
-from iotrial.model.tool import Load, LoadAccess, LoadCharacter, ParsedOutput, ToolTarget
+from iotrial.model.tool import Load, LoadAccess, WorkloadCharacter, ParsedOutput, ToolTarget
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import TRACED, OptionValue, Workload
 from iotrial.tools.fio import TOOL as FIO
@@ -259,22 +259,22 @@ class Replay:
         self,
         workload: Workload,
         facts: Mapping[str, float],  # noqa: ARG002 (no option depends on the machine)
-    ) -> LoadCharacter:
+    ) -> WorkloadCharacter:
         """See :class:`iotrial.model.tool.SupportsCharacter`.  How many I/Os are in flight follows
         from the storage; one that begins where the one before it ended is sequential."""
         reach, buffered = self.reach(workload), bool(self.buffered(workload))
         if not workload.trace:
-            return LoadCharacter(reach.reads, reach.writes, buffered=buffered, metadata=False)
+            return WorkloadCharacter(reach.reads, reach.writes, buffered=buffered, metadata=False)
         trace = trace_of(workload.trace)
         moved = trace.action < SYNC
         ends = trace.offset[moved] + trace.length[moved]
-        follow = int(np.count_nonzero(trace.offset[moved][1:] == ends[:-1]))
-        least = _RARELY * max(1, int(moved.sum()))
-        return LoadCharacter(
+        follows = trace.offset[moved][1:] == ends[:-1]
+        least = _RARELY * len(follows)
+        return WorkloadCharacter(
             reach.reads,
             reach.writes,
-            sequential=follow > least,
-            random=int(moved.sum()) - follow > least,
+            sequential=np.count_nonzero(follows) > least,
+            random=np.count_nonzero(~follows) > least,
             buffered=buffered,
             metadata=False,
             block=int(trace.length[moved].max(initial=0)),
