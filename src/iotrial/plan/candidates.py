@@ -22,10 +22,10 @@ from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import UNSET
 from iotrial.model.target import Topology
 from iotrial.model.tool import (
-    WorkloadCharacter,
     SupportsCaching,
     SupportsCharacter,
     SupportsQueueing,
+    WorkloadCharacter,
 )
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.model.workload import Workload

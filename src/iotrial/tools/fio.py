@@ -39,11 +39,11 @@ from iotrial.model.tool import (
     Load,
     LoadAccess,
     LoadBarrier,
-    WorkloadCharacter,
     LoadSection,
     ParsedOutput,
     RateSeries,
     ToolTarget,
+    WorkloadCharacter,
     inside,
 )
 from iotrial.model.workload import OfferedRates, Workload

@@ -45,7 +45,7 @@ import numpy.typing as npt
 from iotrial.errors import FormatError, UsageError
 from iotrial.formats.fio import json_output
 from iotrial.model.measurement import Measurement, of_metric
-from iotrial.model.tool import Load, LoadAccess, WorkloadCharacter, ParsedOutput, ToolTarget
+from iotrial.model.tool import Load, LoadAccess, ParsedOutput, ToolTarget, WorkloadCharacter
 from iotrial.model.trial import Doubt
 from iotrial.model.workload import TRACED, OptionValue, Workload
 from iotrial.tools.fio import TOOL as FIO
