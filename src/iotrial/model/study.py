@@ -188,9 +188,9 @@ class Design:
     blocks that the study had before each time it was extended, after its results had been seen
     (:mod:`iotrial.plan.extend`)."""
 
-    kind: Literal[
-        "full", "fraction", "one-at-a-time", "race", "saturate", "tune", "recorded"
-    ] = "full"
+    kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "tune", "recorded"] = (
+        "full"
+    )
     blocks: int = 5
     seed: int = 1
     budget: float = 0.0

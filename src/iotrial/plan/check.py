@@ -871,7 +871,7 @@ def _staged_factors(spec: StudyFile) -> Iterator[StudyProblem]:
     for what is chosen in one stage must be known before the next."""
     varied = {name for table in spec.stage for name in table.vary}
     fixed = {name for table in spec.stage for name in table.fix}
-    for name, table in spec.factors.items():
+    for name in spec.factors:
         if name not in varied | fixed:
             advice = "Add it to `vary` of a stage, or remove it."
             yield StudyProblem(("factors", name), "no stage varies it", advice)

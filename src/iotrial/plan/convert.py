@@ -29,9 +29,9 @@ from iotrial.model.study import (
 )
 from iotrial.model.target import MountSpec, Target, TargetKind
 from iotrial.model.workload import TRACED, CustomMetric, OfferedRates, OptionValue, Workload
+from iotrial.plan import tune
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
-from iotrial.plan import tune
 from iotrial.plan.saturate import MOST_FINALS
 from iotrial.plan.schema import (
     DesignTable,

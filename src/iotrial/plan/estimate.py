@@ -32,6 +32,15 @@ SECONDS_AROUND = 0.15
 """Wall time of a trial outside the tool's own process and the settling (0.05 to 0.15 seen)."""
 ASSUMED_WRITE_RATE = 2 * 2**30
 """Bytes per second that a time-based write load is assumed to write at most."""
+_KINDS = {
+    "saturate": "A search: single trials, each chosen from those before it, then a race of the best"
+    " in {blocks} blocks at most; all numbers are upper bounds.",
+    "tune": "A search: combinations of all factors, each chosen from those before it, until more"
+    " trials are not expected to pay. Nothing is claimed from it.",
+    "race": "A race: {blocks} blocks at most. It looks after every block, drops treatments that"
+    " are worse, and ends when no treatment is undecided; all numbers are upper bounds.",
+}
+"""Kind of design → what is said of it."""
 _SEARCHES = ("saturate", "tune")
 """Kinds of design that choose each trial from those before it."""
 
@@ -385,21 +394,8 @@ def _of(noise: float | Mapping[str, float], workload: str) -> float:
 
 def _design_notes(study: Study, seconds: float) -> Iterator[str]:
     blocks, budget = study.design.blocks, study.design.budget
-    if study.design.kind == "saturate":
-        yield (
-            "A search: single trials, each chosen from those before it, then a race of the best"
-            f" in {blocks} blocks at most; all numbers are upper bounds."
-        )
-    elif study.design.kind == "tune":
-        yield (
-            "A search: combinations of all factors, each chosen from those before it, until more"
-            " would not pay; nothing is claimed from it."
-        )
-    elif study.design.kind == "race":
-        yield (
-            f"A race: {blocks} blocks at most. It looks after every block, drops treatments that"
-            " are worse, and ends when no treatment is undecided; all numbers are upper bounds."
-        )
+    if study.design.kind in _KINDS:
+        yield _KINDS[study.design.kind].format(blocks=blocks)
     elif blocks == 1:
         yield "1 block: no verdict is possible, the noise cannot be estimated; use 2 or more."
     if study.spread:

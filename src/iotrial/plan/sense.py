@@ -44,9 +44,9 @@ from iotrial.plan.convert import unfit
 from iotrial.plan.design import applies, cells, open_factors
 from iotrial.plan.problem import KeyPath, StudyProblem, choices
 from iotrial.plan.saturate import unsearchable
-from iotrial.plan.tune import problems as tune_problems
 from iotrial.plan.schema import DecideTable
 from iotrial.plan.subset import design_problems
+from iotrial.plan.tune import problems as tune_problems
 from iotrial.stats.verdict import rank_blocks
 from iotrial.tools import tool
 from iotrial.tunables import written
@@ -445,18 +445,7 @@ def _ever(
 
 def study_problems(study: Study) -> Iterator[StudyProblem]:
     """Factors that pull at the same knob, and workloads with nothing left to try."""
-    if study.design.kind == "race" and (why := unfit(study.decide, study.factors, study.metrics)):
-        yield StudyProblem(*why)
-    if study.design.kind == "saturate":
-        yield from unsearchable(study)
-    elif study.design.kind == "tune":
-        yield from tune_problems(study)
-    elif study.decide.limits and study.design.kind != "race" and not study.stages:
-        what = "limits are for a race or a search for the highest value only"
-        yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
-    if study.decide.goal == "winner" and study.design.kind != "race" and not study.stages:
-        what = "a winner ends a race only"
-        yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
+    yield from _of_kind(study)
     yield from _unranked(study)
     yield from _inexact(study)
     yield from dict.fromkeys(_unnameable(study))
@@ -473,6 +462,23 @@ def study_problems(study: Study) -> Iterator[StudyProblem]:
             if not cells(part, workload.name):
                 message = f"every combination of workload {workload.name} is excluded"
                 yield StudyProblem(("exclude", 0), message, "Keep at least one.")
+
+
+def _of_kind(study: Study) -> Iterator[StudyProblem]:
+    """Why a study cannot be of its kind."""
+    kind = study.design.kind
+    if kind == "race" and (why := unfit(study.decide, study.factors, study.metrics)):
+        yield StudyProblem(*why)
+    if kind == "saturate":
+        yield from unsearchable(study)
+    elif kind == "tune":
+        yield from tune_problems(study)
+    elif study.decide.limits and kind != "race" and not study.stages:
+        what = "limits are for a race or a search only"
+        yield StudyProblem(("decide", "limits"), what, 'Use kind = "race", or guardrails.')
+    if study.decide.goal == "winner" and kind != "race" and not study.stages:
+        what = "a winner ends a race only"
+        yield StudyProblem(("decide", "goal"), what, 'Use kind = "race", or leave goal out.')
 
 
 _INSTEAD = "Leave test out: reports show the verdict by ranks wherever there is one."

@@ -30,24 +30,24 @@ from iotrial.units import format_change
 def settle(course: StageProgress) -> tuple[StageDecision, ...]:
     """What each factor came to, in the study's order; nothing for a stage that confirms."""
     stage, study = course.stage, course.study
-    if stage.then == "confirm":
-        return ()
-    if stage.then == "worth":
-        return _worths(course)
+    if stage.then in ("confirm", "worth"):
+        return _worths(course) if stage.then == "worth" else ()
     varied = [factor for factor in study.factors if factor.name in stage.vary]
     alone = tuple(_alone(factor) for factor in varied if len(factor.levels) == 1)
     several = [factor for factor in varied if len(factor.levels) > 1]
     if not several:
         return alone
     if not course.results.records:
-        return (*alone, *(_unknown(factor) for factor in several))
-    if stage.then == "tune":
-        return (*alone, *tune.recommended(study, several, course.results.records))
-    if stage.then == "screen" and len(several) > 1:
-        return (*alone, *_screened(course, several))
-    if study.design.kind == "race":
-        return (*alone, *_raced(course, several))
-    return (*alone, *_decided(course, several))
+        found = [_unknown(factor) for factor in several]
+    elif stage.then == "tune":
+        found = tune.recommended(study, several, course.results.records)
+    elif stage.then == "screen" and len(several) > 1:
+        found = _screened(course, several)
+    elif study.design.kind == "race":
+        found = _raced(course, several)
+    else:
+        found = _decided(course, several)
+    return (*alone, *found)
 
 
 def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
@@ -67,7 +67,8 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
             stands, why = base, f"not needed: {worth} in the combination"
         elif each.verdict == "cannot-tell":
             why = f"not shown to be needed: {worth} in the combination"
-            if 1 / each.ratio > 1 + course.study.decide.margin:
+            gain = 1 / each.ratio if course.study.metrics.higher(each.metric) else each.ratio
+            if gain > 1 + course.study.decide.margin:
                 why = f"kept, though its worth is not shown: {worth} in the combination"
             else:
                 stands = base

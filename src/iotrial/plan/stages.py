@@ -27,9 +27,9 @@ from iotrial.model.results import Results
 from iotrial.model.study import Design, Factor, Level, Stage, StageDecision, Study, Sweep
 from iotrial.model.target import Target
 from iotrial.model.trial import Treatment, Trial, TrialRecord
+from iotrial.plan import tune
 from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import applied, applies, next_of_design, target_of
-from iotrial.plan import tune
 from iotrial.plan.race import MOST_BLOCKS
 from iotrial.plan.subset import baseline_first, screening
 from iotrial.plan.tune import WITHOUT

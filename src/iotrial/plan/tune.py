@@ -1,4 +1,4 @@
-"""The search for the best levels of many factors, what each is worth, and the proof on fresh trials.
+"""The best levels of many factors: the search, what each is worth, and the proof.
 
 A study of the kind ``tune`` is one in stages (:mod:`iotrial.plan.stages`), which the file does not
 spell out:
@@ -33,7 +33,8 @@ from iotrial.plan.subset import baseline_first
 from iotrial.units import format_change
 
 if TYPE_CHECKING:
-    from iotrial.stats.tune import Cell, KnobGrid, KnobTrial, TuneSummary
+    from iotrial.stats.additive import Cell
+    from iotrial.stats.tune import KnobGrid, KnobTrial, TuneSummary
 
 MOST_SEARCHED, LEAST_SEARCHED = 8, 24
 """Trials of the search at most, for each factor, and whatever their number."""
@@ -98,14 +99,16 @@ def each_level(study: Study) -> tuple[Treatment, ...]:
     """Combinations in which every level occurs: those of all combinations that are looked at where
     the very many of a search cannot be."""
     labels = [baseline_first(factor) for factor in study.factors]
-    names = [factor.name for factor in study.factors]
-    base = [known[0] for known in labels]
-    found = [tuple(zip(names, base, strict=True))]
-    for at, known in enumerate(labels):
-        for label in known[1:]:
-            found.append(tuple(zip(names, [*base[:at], label, *base[at + 1 :]], strict=True)))
+    base = tuple((f.name, known[0]) for f, known in zip(study.factors, labels, strict=True))
+    others = (
+        (*base[:at], (base[at][0], label), *base[at + 1 :])
+        for at, known in enumerate(labels)
+        for label in known[1:]
+    )
     return tuple(
-        cell for cell in found if not any(set(pairs) <= set(cell) for pairs in study.exclude)
+        cell
+        for cell in (base, *others)
+        if not any(set(pairs) <= set(cell) for pairs in study.exclude)
     )
 
 
