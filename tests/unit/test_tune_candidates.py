@@ -27,6 +27,7 @@ from iotrial.plan.candidates import (
     choose,
     looked_at,
     reasons,
+    without,
 )
 from iotrial.tunables import all_tunables, tunable
 from topologies import aim, fibre_channel, iscsi, machine, mounted, nvme
@@ -348,6 +349,13 @@ def test_only_restricts_to_those_named() -> None:
     assert "--only" in found.missing["queue.scheduler"]
 
 
+def test_a_name_goes_before_a_pattern() -> None:
+    wish = named("queue.nomerges=1", removed=["queue.*"])
+    assert [name for name in names(chosen(wish=wish)) if name.startswith("queue.")] == [
+        "queue.nomerges"
+    ]
+
+
 def test_a_limit_of_a_group_is_varied_when_it_is_named() -> None:
     where = below(TopologyNode("cgroup", "8:0"))
     found = chosen(where=where, wish=named("cgroup.v1.read_iops=2000"))
@@ -361,6 +369,7 @@ def test_a_limit_of_a_group_is_varied_when_it_is_named() -> None:
     [
         (named("queue.schedulr"), UsageError, "unknown tunable 'queue.schedulr'"),
         (named(removed=["queue.schedulr"]), UsageError, "unknown tunable 'queue.schedulr'"),
+        (named("queue.nomerges", removed=["queue.nomerges"]), UsageError, "--knobs and in --not"),
         (named("queue.nr_requests=1"), UsageError, "queue.nr_requests: 1 is below 4"),
         (named("queue.scheduler=cfq"), UsageError, "'cfq' is not one of"),
         (named("queue.nomerges=0"), UsageError, "queue.nomerges has no other level than 0"),
@@ -432,3 +441,13 @@ def test_the_levels_of_every_rule_are_in_the_domain() -> None:
     for each in (*chosen(BUFFERED).taken, *chosen().taken):
         domain: Domain = tunable(each.knob).domain(RAW.get(each.knob, b""))
         assert [level for level in each.levels if domain.refusal(level)] == []
+
+
+def test_a_level_that_the_kernel_rejects_is_left_and_a_baseline_takes_the_knob_with_it() -> None:
+    three = Candidate("queue.nomerges", ("0", "1", "2"), "why", "0")
+    left = without(three, "2")
+    assert left is not None
+    assert left.levels == ("0", "1")
+    assert without(left, "1") is None
+    assert without(three, "0") is None
+    assert without(three, "7") is None

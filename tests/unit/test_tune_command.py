@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from iotrial.cli import run, tune
 from iotrial.cli.main import status
-from iotrial.errors import UsageError
+from iotrial.errors import SettingRefused, UsageError
 from iotrial.model.study import Study
 from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
@@ -158,14 +159,23 @@ def test_a_workload_of_a_study_is_a_load(tmp_path: Path) -> None:
         load_named(f"{study}:tow", 10.0)
 
 
-@pytest.mark.parametrize("name", [name for name, _ in templates()])
-def test_every_template_has_a_load_or_says_which(name: str) -> None:
-    try:
-        load = load_named(name, 10.0)
-    except UsageError as error:
-        assert f"{name}:" in error.advice or "other targets" in error.message
-        return
-    assert load.table["tool"]
+SEVERAL = (
+    "bonnie", "clustermd", "database", "file", "mount", "nvme", "panasas", "scheduler", "violin",
+    "writeback",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [name for name, _ in templates() if name not in SEVERAL])
+def test_a_template_is_a_load(name: str) -> None:
+    assert load_named(name, 10.0).table["tool"]
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_of_a_template_with_several_loads_one_is_named(name: str) -> None:
+    with pytest.raises(UsageError, match="workloads") as refused:
+        load_named(name, 10.0)
+    first = refused.value.advice.removeprefix("Add one: ").split(" or ")[0]
+    assert load_named(first, 10.0).table["tool"]
 
 
 # -- how long -------------------------------------------------------------------------------------
@@ -256,6 +266,41 @@ def test_an_unfinished_run_is_resumed_by_its_first_line(
         (folder / name).unlink(missing_ok=True)
     told(capsys, *words[:-2], *words[-2:])
     assert [each.name for each in Path("results").iterdir()] == [folder.name]
+
+
+def rejecting(monkeypatch: pytest.MonkeyPatch, **refused: Any) -> None:  # noqa: ANN401 (its parts)
+    """The kernel rejects a value when it is set for the first time."""
+
+    def execute(output: Any, study: Study, folder: Path, *, pretend: bool) -> Any:  # noqa: ANN401
+        asked = {pair for f in study.factors for level in f.levels for pair in level.settings}
+        if (refused["tunable"], refused["value"]) in asked:
+            raise SettingRefused("the kernel rejects it", **refused)
+        return run.execute(output, study, folder, pretend=pretend)
+
+    monkeypatch.setattr(tune, "execute", execute)
+
+
+THREE = (*LOOP, "--load", "randread", "--for", "5m", "--not", "cpu.*", "--not", "queue.r*")
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_level_that_the_kernel_rejects_is_left_out_before_the_first_trial(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *, everywhere: bool
+) -> None:
+    rejecting(monkeypatch, tunable="queue.nomerges", value="2", everywhere=everywhere)
+    words = (*THREE, "--knobs", "queue.rotational=1")
+    found = told(capsys, *words)
+    levels = {each["knob"]: each["levels"] for each in found["knobs"]}
+    assert levels.get("queue.nomerges") == (None if everywhere else ["unset", "1"])
+    assert ("queue.nomerges" in found["not_varied"]) is everywhere
+
+
+def test_a_named_knob_that_the_kernel_rejects_ends_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rejecting(monkeypatch, tunable="queue.nomerges", value="2")
+    assert status([*THREE, "--knobs", "queue.nomerges=2"]) == 3
+    assert "the kernel rejects it" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from iotrial.cli.machine import HERE, machine
 from iotrial.cli.output import Output, common, pretend, writing
 from iotrial.cli.run import conclude, execute, new_folder
 from iotrial.cli.saturate import latency, target_table
-from iotrial.errors import FormatError, RefusedError, UsageError
+from iotrial.errors import FormatError, RefusedError, SettingRefused, UsageError
 from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.restore import restore
 from iotrial.files import read_text, write_text
@@ -35,6 +35,7 @@ from iotrial.plan.candidates import (
     choose,
     looked_at,
     reasons,
+    without,
 )
 from iotrial.plan.load import job_text, parse_study, recording_text
 from iotrial.plan.saturate import SaturationTarget, targets_named
@@ -52,6 +53,7 @@ from iotrial.report.layout import TextTable
 from iotrial.store import is_finished, open_results, study_at
 from iotrial.tools import tool
 from iotrial.tools.fio_check import sections
+from iotrial.tunables import tunable
 from iotrial.units import format_wait, parse_bytes, parse_fraction, parse_seconds
 
 _DURATION, _LATENCY, _SIZE, _SHARE = map(
@@ -191,12 +193,19 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         asked = _measured(asked, size, p99)
         _need_armed(asked, aim, write=write)
         chosen, trial = _chosen(host, asked, wish)
-    study = replace(_study(asked, f"tune-{_stem(aim)}.toml", chosen.taken), pretended=pretend)
     _say(output, chosen, trial)
-    told: dict[str, Any] = {"knobs": [*map(_row, chosen.taken)], "not_varied": dict(chosen.missing)}
+    name = f"tune-{_stem(aim)}.toml"
     if plan is not None:
-        return _write(output, study, asked, plan, told)
-    return _run(output, study, out or new_folder(Path("results"), study), told, pretend=pretend)
+        return _write(output, _study(asked, name, chosen.taken), asked, plan, _told(chosen))
+    while True:
+        study = replace(_study(asked, name, chosen.taken), pretended=pretend)
+        folder = out or new_folder(Path("results"), study)
+        try:
+            return _run(output, study, folder, _told(chosen), pretend=pretend)
+        except SettingRefused as refused:
+            if (folder / "plan.jsonl").exists():
+                raise
+            chosen = _without(output, chosen, wish, refused)
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -365,7 +374,31 @@ def _chosen(
     return chosen, _TrialLength(*length_of(workload, aimed(seen.aims[TARGET]), asked.seconds))
 
 
+def _without(
+    output: Output, chosen: CandidateChoice, wish: CandidateRequest, refused: SettingRefused
+) -> CandidateChoice:
+    """The choice without a level that only the attempt shows to be rejected, before the first
+    trial.  Raises what was raised where a person named the knob, or too few are left."""
+    found = next((k for k in chosen.taken if tunable(k.knob).written == refused.tunable), None)
+    if found is None or found.knob in wish.named:
+        raise refused
+    rest = None if refused.everywhere else without(found, refused.value)
+    what = f"{found.knob} without {refused.value}" if rest else f"without {found.knob}"
+    output.note(f"{what}: {refused.message}")
+    taken = tuple(rest if each is found else each for each in chosen.taken)
+    left = tuple(each for each in taken if each is not None)
+    if len(left) < _FEWEST:
+        raise refused
+    missing = {} if rest else {found.knob: refused.message}
+    return CandidateChoice(left, {**chosen.missing, **missing})
+
+
 # -- what is said ---------------------------------------------------------------------------------
+
+
+def _told(chosen: CandidateChoice) -> dict[str, Any]:
+    """The choice, for JSON."""
+    return {"knobs": [*map(_row, chosen.taken)], "not_varied": dict(chosen.missing)}
 
 
 def _row(each: Candidate) -> dict[str, object]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 from iotrial.errors import SettingRefused, UsageError
@@ -205,6 +205,10 @@ _NIC = _needs(lambda case: case.has("nic"), "the storage is not reached over a n
 _EXT4 = _needs(lambda case: "ext4" in case.about("mount", "type"), "the file system is not ext4")
 _NFS = _needs(
     lambda case: bool(case.about("mount", "type") & {"nfs", "nfs4"}), "the file system is not NFS"
+)
+_LINKED = _needs(
+    lambda case: any("link" in dict(node.about) for node in case.below.nodes),
+    "no PCIe link is on the way to the storage",
 )
 _NOT_ROOT = _needs(
     lambda case: "/" not in {node.name for node in case.below.nodes if node.scope == "mount"},
@@ -516,7 +520,7 @@ _RULES = (
         "module.pcie_aspm.policy",
         "a PCIe link that sleeps wakes up late",
         _fixed("performance"),
-        (_WAITING,),
+        (_LINKED, _WAITING),
     ),
     _Rule(
         "mm.thp",
@@ -699,11 +703,22 @@ def looked_at(below: Topology, wish: CandidateRequest) -> tuple[str, ...]:
     return tuple(n for n in names if below.names(CATALOGUE.tunable(n).scope))
 
 
+def without(found: Candidate, level: str) -> Candidate | None:
+    """The candidate without a level that the kernel rejected; None where the baseline is rejected,
+    or no other level is left."""
+    levels = tuple(each for each in found.levels if each != level)
+    if level == found.levels[0] or levels == found.levels or len(levels) < 2:  # noqa: PLR2004
+        return None
+    return replace(found, levels=levels)
+
+
 def check_names(wish: CandidateRequest) -> None:
     """Raises UsageError for a name or pattern of no knob, with the nearest ones."""
     known = [knob.name for knob in all_tunables()]
     for name in wish.named:
         knob = CATALOGUE.tunable(name)
+        if name in wish.removed:
+            raise UsageError(f"{name} is in --knobs and in --not", advice="Remove one of them.")
         if knob.reload:
             raise UsageError(f"{name} cannot be varied: {knob.reload}", advice="Remove it.")
         if knob.boot:
@@ -779,7 +794,10 @@ def _schedulers(said: Sequence[KnobReading], wish: CandidateRequest) -> tuple[st
 
 
 def _removed(name: str, wish: CandidateRequest) -> bool:
-    return any(fnmatch.fnmatchcase(name, pattern) for pattern in wish.removed)
+    """A name goes before a pattern."""
+    return name not in wish.named and any(
+        fnmatch.fnmatchcase(name, pattern) for pattern in wish.removed
+    )
 
 
 def _in_order(taken: Iterable[Candidate]) -> tuple[Candidate, ...]:

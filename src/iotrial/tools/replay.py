@@ -273,8 +273,8 @@ class Replay:
         return WorkloadCharacter(
             reach.reads,
             reach.writes,
-            sequential=np.count_nonzero(follows) > least,
-            random=np.count_nonzero(~follows) > least,
+            sequential=int(np.count_nonzero(follows)) > least,
+            random=int(np.count_nonzero(~follows)) > least,
             buffered=buffered,
             metadata=False,
             block=int(trace.length[moved].max(initial=0)),
