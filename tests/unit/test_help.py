@@ -70,6 +70,10 @@ def completed(*words: str) -> list[str]:
         (("check", "nosuch/"), []),
         (("saturate", "lo"), ["loop"]),
         (("saturate", "/tmp/x"), ["/tmp/x"]),
+        (("tune", "lo"), ["loop"]),
+        (("tune", "loop", "--load", "randr"), ["randread", "randrw"]),
+        (("tune", "loop", "--load", "job"), ["job"]),
+        (("tune", "loop", "--not", "queue.sch"), ["queue.scheduler"]),
         (("completion", "f"), ["fish"]),
     ],
 )

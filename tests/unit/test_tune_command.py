@@ -159,6 +159,11 @@ def test_a_workload_of_a_study_is_a_load(tmp_path: Path) -> None:
         load_named(f"{study}:tow", 10.0)
 
 
+def test_what_decides_in_the_study_of_a_load_decides_here() -> None:
+    assert load_named("etcd", 10.0).metric == "write.iops"
+    assert load_named("randread", 10.0).metric == ""
+
+
 SEVERAL = (
     "bonnie", "clustermd", "database", "file", "mount", "nvme", "panasas", "scheduler", "violin",
     "writeback",

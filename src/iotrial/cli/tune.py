@@ -18,6 +18,7 @@ from iotrial.cli.run import conclude, execute, new_folder
 from iotrial.cli.saturate import latency, target_table
 from iotrial.errors import FormatError, RefusedError, SettingRefused, UsageError
 from iotrial.execute.settings.guard import locked
+from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
 from iotrial.files import read_text, write_text
 from iotrial.hosts.places import journal_folder
@@ -187,8 +188,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         return code
     place = StudyHost("there", aim.ssh) if aim.ssh else HERE
     with machine(pretend=pretend, place=place, purpose="tune") as host:
-        if plan is None and not pretend:
-            _restored(output, host)
+        if not pretend:
+            _need_own_values(output, host, restoring=plan is None)
         asked = replace(asked, target=target_table(host, aim, size, destroy))
         asked = _measured(asked, size, p99)
         _need_armed(asked, aim, write=write)
@@ -299,7 +300,8 @@ def _measured(asked: TuneRequest, size: int | None, p99: float | None) -> TuneRe
         raise click.BadParameter(
             "a directory needs the size of the file of each job", param_hint="--size"
         )
-    metrics = [asked.metric] if asked.metric else [m for _, m in study.decide.primary]
+    wanted = asked.metric or load.metric
+    metrics = [wanted] if wanted else [name for _, name in study.decide.primary]
     if len(metrics) > 1:
         message = f"the load has {len(metrics)} metrics that decide: {', '.join(metrics)}"
         raise UsageError(message, advice=f"Select one: --metric {metrics[0]}")
@@ -348,11 +350,23 @@ class _TrialLength:
     count: int
 
 
-def _restored(output: Output, host: Host) -> None:
-    """What is in force is only known once nothing of a killed run is left."""
-    with locked(host):
-        for line in restore(host, journal_folder(host)).done:
-            output.note(line)
+def _need_own_values(output: Output, host: Host, *, restoring: bool) -> None:
+    """What is in force are the host's own values only where nothing of a run is left."""
+    if restoring and host.unprivileged:
+        raise RefusedError(
+            f"{host.name}: a search changes settings, which needs root: {host.unprivileged}",
+            advice="--plan FILE writes the study without root.",
+        )
+    if restoring:
+        with locked(host):
+            for line in restore(host, journal_folder(host)).done:
+                output.note(line)
+    elif sessions(host, journal_folder(host)):
+        raise RefusedError(
+            f"{host.name}: a run has changed settings, so that the values in force are not the"
+            " host's own",
+            advice="Wait until it ends; if it was killed: iotrial restore",
+        )
 
 
 def _chosen(
@@ -464,7 +478,7 @@ def _resumed(output: Output, asked: TuneRequest, out: Path | None, *, pretend: b
             return _run(output, study, folder, {}, pretend=pretend)
         if out:
             output.note(f"the search in {folder} is complete; for a new search name another --out")
-            return _concluded(output, folder, {})
+            return _concluded(output, folder)
     return None
 
 
@@ -480,12 +494,13 @@ def _run(
 ) -> int:
     outcome = execute(output, study, folder, pretend=pretend)
     code = conclude(output, outcome.results, outcome, **told)
-    _hint(output, folder)
+    if not outcome.stopped:
+        _hint(output, folder)
     return code
 
 
-def _concluded(output: Output, folder: Path, told: Mapping[str, Any]) -> int:
-    code = conclude(output, open_results(folder), None, **told)
+def _concluded(output: Output, folder: Path) -> int:
+    code = conclude(output, open_results(folder), None)
     _hint(output, folder)
     return code
 

@@ -47,11 +47,12 @@ _MOST_BYTES = 1 << 20
 @dataclass(frozen=True, slots=True)
 class GivenLoad:
     """A load as a study says it: ``table`` is ``[workloads.load]``, ``files`` are the texts of job
-    files that the table names, ``recording`` how many seconds a recording has (0: it is none)."""
+    files that the table names, ``metric`` is what decides in the study that it comes from ('': not
+    said)."""
 
     table: Mapping[str, Any]
     files: Mapping[str, str] = field(default_factory=dict)
-    recording: float = 0.0
+    metric: str = ""
 
     @property
     def digest(self) -> str:
@@ -185,15 +186,16 @@ def _recorded(folder: Path, lasting: float) -> GivenLoad:
     seconds = float(module.load_index(folder).seconds)
     part = {"time": f"{lasting:g}s"} if lasting < seconds else {}
     table = {"tool": "replay", "recorded": {"folder": str(folder.absolute()), **part}}
-    return GivenLoad(table, recording=seconds)
+    return GivenLoad(table)
 
 
 def _of_study(text: str, path: Path, workload: str, files: Mapping[str, str]) -> GivenLoad:
     """A workload of a study: as it is written there."""
     try:
-        tables = tomllib.loads(text).get("workloads", {})
+        study = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"not TOML: {error}", file=str(path)) from None
+    tables = study.get("workloads", {})
     if not workload and len(tables) != 1:
         advice = f"Add one: {' or '.join(f'{path}:{name}' for name in tables)}"
         raise UsageError(f"--load {path} has {len(tables)} workloads", advice=advice)
@@ -213,8 +215,18 @@ def _of_study(text: str, path: Path, workload: str, files: Mapping[str, str]) ->
     if job := table.get("jobfile"):
         read = files[job] if job in files else _text(path.parent / job)
         table["jobfile"] = job if job in files else str((path.parent / job).absolute())
-        return GivenLoad(table, {table["jobfile"]: read})
-    return GivenLoad(table)
+        return GivenLoad(table, {table["jobfile"]: read}, _primary(study, name))
+    return GivenLoad(table, metric=_primary(study, name))
+
+
+def _primary(study: Mapping[str, Any], workload: str) -> str:
+    """The one metric by which a study decides about a workload; '' where it says none, or more."""
+    said = study.get("decide", {}).get("primary", "")
+    if isinstance(said, dict):
+        said = said.get(workload, "")
+    if isinstance(said, list):
+        said = said[0] if len(said) == 1 else ""
+    return str(said)
 
 
 # -- how long -------------------------------------------------------------------------------------
