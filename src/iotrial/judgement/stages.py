@@ -11,7 +11,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import StageDecision, Study
 from iotrial.model.trial import Doubt
 from iotrial.plan import tune
-from iotrial.plan.stages import NEW, begin, claiming, courses, varies
+from iotrial.plan.stages import CURRENT, NEW, begin, claiming, courses, varies
 from iotrial.units import format_change
 
 Judge = Callable[[Results], tuple[Results, Comparison]]
@@ -130,7 +130,12 @@ def _answer(
 
 
 def proved(found: Sequence[StageResult]) -> bool:
-    """Whether the last stage showed on fresh trials that what was chosen is better."""
+    """Whether the last stage showed on fresh trials that what was chosen is better, or keeps a
+    limit that the current settings exceed."""
+    for race in found[-1].comparison.races:
+        beyond = {each.label for each in race.racers if each.place == "guardrail"}
+        if race.decided and race.kept == NEW and CURRENT in beyond and NEW not in beyond:
+            return True
     verdicts = {f.verdict for f in found[-1].comparison.findings if f.primary and f.level == NEW}
     return found[-1].stage.then == "confirm" and "better" in verdicts and "worse" not in verdicts
 

@@ -2,7 +2,8 @@
 
 What is kept of a factor is the level that its findings carry: better than the baseline for some
 workload, worse for none, within every guardrail; of a race what it kept, once that is decided; of
-stages what they chose.  A person may name other levels, and is then told what was found of them.
+stages what they chose; of a search for the best levels that only where it was confirmed.  A person
+may name other levels, and is then told what was found of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from iotrial.errors import RefusedError, UsageError
 from iotrial.judgement import Judged
+from iotrial.judgement.stages import proved
 from iotrial.keep.entry import KeptSetting, of_study, problem, way_problem
 from iotrial.keep.profile import Profile, named, plain
 from iotrial.model.finding import Comparison, Finding
@@ -123,6 +125,8 @@ def winners(results: Results, comparison: Comparison) -> dict[str, str]:
     """Factor → the level to change to; nothing where the baseline stays."""
     if comparison.choices:
         found = {choice.factor: choice.new for choice in comparison.choices if choice.stage}
+        if results.study.design.kind == "tune" and not proved(comparison.stages):
+            found = {}
     elif comparison.races:
         found = _raced(results, comparison)
     else:

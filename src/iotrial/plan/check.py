@@ -412,6 +412,8 @@ def _size(spec: StudyFile) -> Iterator[StudyProblem]:
     trials = treatments * len(spec.workloads) * (spec.design.blocks or convert.BLOCKS)
     if spec.design.kind in {"fraction", "one-at-a-time"}:
         trials = treatments  # far fewer are tried, but they are chosen from all
+    if spec.design.kind == "tune":
+        trials = 0  # it never enumerates them
     if trials > MOST_TRIALS:
         yield StudyProblem(
             ("factors",),

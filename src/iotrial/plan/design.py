@@ -235,7 +235,7 @@ def _search_schedule(
     study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
 ) -> Iterator[Slot]:
     """The next block of a search for the best levels; nothing while planned trials wait."""
-    (workload,) = study.judged
+    workload = study.judged[0]
     slots = {slot_of(trial) for trial in planned}
     first = [("", 1, workload.name, cell) for cell in tune.next_batch(study, 0, ())]
     if not slots >= set(first):  # the end of a plan may be lost in a crash
@@ -243,10 +243,22 @@ def _search_schedule(
     elif {trial.number for trial in planned} - {record.trial.number for record in done}:
         return
     else:
-        block = 1 + max(trial.block for trial in planned)
-        batch = tune.next_batch(study, len(slots), done)
+        block, batch = _next_batch(study, planned, done)
     for name, cell in _in_order(study, block, [(workload.name, batch)] if batch else []):
         yield "", block, name, cell
+
+
+def _next_batch(
+    study: Study, planned: Sequence[Trial], done: Sequence[TrialRecord]
+) -> tuple[int, tuple[Treatment, ...]]:
+    """The last batch of a search where a part of it is not planned, else the next one."""
+    last = max(trial.block for trial in planned)
+    earlier = [record for record in done if record.trial.block < last]
+    before = {slot_of(trial) for trial in planned if trial.block < last}
+    whole = tune.next_batch(study, len(before), earlier) if before else ()
+    if {trial.treatment for trial in planned if trial.block == last} < set(whole):
+        return last, whole
+    return last + 1, tune.next_batch(study, len({slot_of(trial) for trial in planned}), done)
 
 
 def _shuffled(

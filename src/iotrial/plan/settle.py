@@ -7,6 +7,8 @@ stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.subset`).
 
 from __future__ import annotations
 
+import math
+
 from iotrial.model.finding import Finding, StageProgress, slim
 from iotrial.model.study import Factor, StageDecision, Then, ordered
 from iotrial.model.trial import Treatment
@@ -63,7 +65,9 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
         if each.low and each.high:
             worth += f" ({format_change(1 / each.high)} … {format_change(1 / each.low)})"
         stands, why = new, f"{worth} in the combination"
-        if each.verdict in ("same", "better"):
+        if limit := _exceeded(course, each.level):
+            why = f"needed: without it {limit} is above its limit; {worth} in the combination"
+        elif each.verdict in ("same", "better"):
             stands, why = base, f"not needed: {worth} in the combination"
         elif each.verdict == "cannot-tell":
             why = f"not shown to be needed: {worth} in the combination"
@@ -74,6 +78,16 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
                 stands = base
         decisions.append(StageDecision(name, (base, new), (stands,), stands, why))
     return tuple(decisions)
+
+
+def _exceeded(course: StageProgress, label: str) -> str:
+    """The limited metric whose geometric mean at a level is above its limit; '' for none."""
+    own = [r for r in course.results.records if label in dict(r.trial.treatment).values()]
+    for metric, limit in course.study.decide.limits:
+        values = [value for record in own if (value := record.value(metric))]
+        if values and math.fsum(map(math.log, values)) / len(values) > math.log(limit):
+            return metric
+    return ""
 
 
 def _raced(course: StageProgress, several: list[Factor]) -> list[StageDecision]:

@@ -65,6 +65,11 @@ def problems(study: Study) -> Iterator[StudyProblem]:
     if sum(len(factor.levels) != 1 for factor in study.factors) < _FEWEST:
         message = "a search for the best levels needs two factors"
         yield StudyProblem(("factors",), message, 'Add factors, or use kind = "race".')
+    base = {(factor.name, baseline_first(factor)[0]) for factor in study.factors if factor.levels}
+    for at, pairs in enumerate(study.exclude):
+        if set(pairs) <= base:
+            message = "it excludes the baseline of all factors, which the search is compared with"
+            yield StudyProblem(("exclude", at), message, "Remove it, or name another baseline.")
     for factor in study.factors:
         if factor.hard:
             message = "a search changes levels in every trial, but this factor is hard to change"

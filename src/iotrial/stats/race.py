@@ -352,6 +352,8 @@ class Race:
 
     def _drop(self, error: Floats, number: Indices) -> None:
         racing = np.flatnonzero(self._alive & (self._blocks > 0))
+        if not len(racing):  # all of them are beyond a limit
+            return
         rising = racing[np.argsort(self._estimate[racing, racing[0]], kind="stable")].tolist()
         while rising and rising[-1] in self.waiting:
             rising.pop()

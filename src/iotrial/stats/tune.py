@@ -103,6 +103,7 @@ class TuneSummary:
     worths: tuple[KnobWorth, ...]
 
 
+@functools.lru_cache(maxsize=16)
 def start(grid: KnobGrid, runs: int, seed: int) -> tuple[Cell, ...]:
     """About ``runs`` different combinations, the baseline first."""
     chance = np.random.default_rng(seed)
