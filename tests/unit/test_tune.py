@@ -24,7 +24,7 @@ from iotrial.plan import tune
 from iotrial.plan.ahead import all_blocks, each_study, most_left, trials_at_most
 from iotrial.plan.design import cells
 from iotrial.plan.load import parse_study
-from iotrial.plan.stages import courses, next_trials
+from iotrial.plan.stages import course_of, courses, next_trials, trials_of
 from iotrial.report.staged import row
 from iotrial.rows import trial_in_row, trial_out
 from iotrial.stats.additive import processes
@@ -185,12 +185,12 @@ def test_what_is_not_proved_is_not_kept() -> None:
     assert kept(results, comparison) == {}
 
 
-def test_a_factor_that_another_makes_idle_goes_back() -> None:
-    """Either of two lifts the same limit: one of them is enough."""
+def test_of_two_that_do_the_same_neither_is_lost() -> None:
+    """Either of two lifts the same limit.  Where the search changes both, neither is needed."""
 
     def either(trial: Trial) -> Effects:
         lifted = ("wbt", "0") in trial.treatment or ("rotational", "0") in trial.treatment
-        return dict.fromkeys(trial.treatment, 0.0) if lifted else {trial.treatment[0]: -0.7}
+        return {} if lifted else {trial.treatment[0]: -0.7}
 
     planned: list[Trial] = []
     done: list[TrialRecord] = []
@@ -198,9 +198,20 @@ def test_a_factor_that_another_makes_idle_goes_back() -> None:
         planned += more
         done += [measured(trial, either(trial), 0.02, 1) for trial in more]
     results, comparison, _ = judged(OF, planned, done)
-    changed = kept(results, comparison)
-    assert len(changed) == 1
-    assert set(changed) <= {"wbt", "rotational"}
+    assert set(kept(results, comparison)) & {"wbt", "rotational"}
+    both = {"wbt": "0", "rotational": "0"}
+    course = courses(OF, planned, done)[1]
+    so_far = replace(course.so_far, stands={**course.baselines, **both})
+    trials: list[Trial] = []
+    alike: list[TrialRecord] = []
+    course = course_of(OF, OF.stages[1], so_far, ((), (), 0))
+    while not course.decided:
+        trials += trials_of(OF, course, len(trials))
+        alike = [measured(trial, {}, 0.001, 1) for trial in trials]
+        course = course_of(OF, OF.stages[1], so_far, (trials, alike, 0))
+    one, other = course.kept
+    assert (one.stands, other.stands) == ("0", "0")
+    assert one.why.endswith("kept, since none of them is needed by itself")
 
 
 @pytest.mark.parametrize("at", [1, 13, 18, 41])

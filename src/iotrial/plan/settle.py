@@ -8,6 +8,7 @@ stage names (:mod:`iotrial.stats.levels`, :mod:`iotrial.plan.subset`).
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from iotrial.model.finding import Finding, StageProgress, slim
 from iotrial.model.study import Factor, StageDecision, Then, ordered
@@ -70,14 +71,18 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
         elif each.verdict in ("same", "better"):
             stands, why = base, f"not needed: {worth} in the combination"
         elif each.verdict == "cannot-tell":
-            why = f"not shown to be needed: {worth} in the combination"
-            gain = 1 / each.ratio if course.study.metrics.higher(each.metric) else each.ratio
-            if gain > 1 + course.study.decide.margin:
-                why = f"kept, though its worth is not shown: {worth} in the combination"
-            else:
-                stands = base
+            stands, why = base, f"not shown to be needed: {worth} in the combination"
         decisions.append(StageDecision(name, (base, new), (stands,), stands, why))
-    return tuple(decisions)
+    if any(each.stands != course.baselines[each.factor] for each in decisions):
+        return tuple(decisions)
+    # Of two that do the same, neither is needed, but one of them is: the proof is of all.
+    return tuple(
+        replace(each, kept=each.levels[1:], stands=each.levels[1], why=f"{each.why}; {_TOGETHER}")
+        for each in decisions
+    )
+
+
+_TOGETHER = "kept, since none of them is needed by itself"
 
 
 def _exceeded(course: StageProgress, label: str) -> str:

@@ -8,9 +8,8 @@ spell out:
    :data:`MOST_SEARCHED` trials a factor, or when :data:`SHARE` of the budget is used up.  Each
    factor goes on with its level in the recommended combination.  Nothing is claimed.
 2. ``worth``: that combination against the same with one factor back at its baseline, for each
-   factor that it changes, in randomised blocks.  A factor that is shown to be worth less than the
-   margin goes back to its baseline, and so does one of which nothing is shown and that seems to be
-   worth less.
+   factor that it changes, in randomised blocks.  A factor that is not shown to be needed goes back
+   to its baseline, unless that leaves nothing: of two that do the same, neither is needed.
 3. ``confirm``: what is left against what was in force, on fresh trials, until that is decided.
 
 The claim is the last one's interval; what each factor is worth are the intervals of the second.
