@@ -129,7 +129,7 @@ def test_a_job_file_is_a_load_that_is_aimed_at_the_target(tmp_path: Path) -> Non
     load = load_named(str(tmp_path / "job.fio"), 10.0)
     text = (tmp_path / "job.fio").read_text().replace("[b]\n", "[b]\nfilename=/dev/sdy\n")
     load = GivenLoad(load.table, dict.fromkeys(load.files, text))
-    options = with_length(load, workload_of(load), 3600.0).table["options"]
+    options = with_length(load, workload_of(load), 18.5).table["options"]
     assert options["filename"] == "target"
     assert options["time_based"] == 1
     assert options["runtime"] == "15417ms"
@@ -138,7 +138,7 @@ def test_a_job_file_is_a_load_that_is_aimed_at_the_target(tmp_path: Path) -> Non
 def test_a_job_file_that_says_how_long_it_runs_is_taken_at_its_word(tmp_path: Path) -> None:
     (tmp_path / "job.fio").write_text("[a]\nrw=read\nruntime=7s\n")
     load = load_named(str(tmp_path / "job.fio"), 10.0)
-    assert with_length(load, workload_of(load), 3600.0).table == load.table
+    assert with_length(load, workload_of(load), 18.5).table == load.table
 
 
 def test_a_workload_of_a_study_is_a_load(tmp_path: Path) -> None:
@@ -193,10 +193,15 @@ def test_a_trial_is_short_enough_for_a_search(budget: float, seconds: float) -> 
     assert load_seconds(budget) == pytest.approx(seconds)
 
 
+def test_more_knobs_have_more_and_shorter_trials() -> None:
+    assert load_seconds(1800.0, 18) == pytest.approx(8.5)
+    assert load_seconds(1800.0, 3) == load_seconds(1800.0)
+
+
 def test_stages_of_a_job_file_share_the_time() -> None:
     text = "[a]\nrw=read\n[b]\nstonewall\nrw=randread\n"
     load = GivenLoad({"tool": "fio", "jobfile": "x.fio"}, {"x.fio": text})
-    long = with_length(load, workload_of(load), 7200.0)
+    long = with_length(load, workload_of(load), 18.5)
     assert long.table["options"]["runtime"] == "7708ms"
     seconds, count = length_of(workload_of(long), ToolTarget("/dev/x", "device"), 7200.0)
     assert seconds == pytest.approx(18.85, abs=0.1)
@@ -205,7 +210,7 @@ def test_stages_of_a_job_file_share_the_time() -> None:
 
 def test_too_little_time_is_refused() -> None:
     load = load_named("randread", 2.0)
-    load = with_length(load, workload_of(load), 60.0)
+    load = with_length(load, workload_of(load), 2.4)
     with pytest.raises(UsageError, match="room for 14 trials"):
         length_of(workload_of(load), ToolTarget("/dev/x", "device"), 60.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from iotrial.look.candidates import candidates_seen
 from iotrial.look.outline import aimed, look
 from iotrial.model.host import Host
 from iotrial.model.study import Study, StudyHost
+from iotrial.model.target import Topology
 from iotrial.model.workload import Workload
 from iotrial.plan.candidates import (
     Candidate,
@@ -191,9 +192,13 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         if not pretend:
             _need_own_values(output, host, restoring=plan is None)
         asked = replace(asked, target=target_table(host, aim, size, destroy))
-        asked = _measured(asked, size, p99)
-        _need_armed(asked, aim, write=write)
-        chosen, trial = _chosen(host, asked, wish)
+        looking = _measured(asked, size, p99)
+        _need_armed(looking, aim, write=write)
+        study = _study(looking, "load.toml")
+        seen = look(host, study)
+        chosen = _chosen(host, study, seen.topologies[TARGET], wish)
+        asked = _measured(asked, size, p99, knobs=len(chosen.taken))
+        trial = length_of(_load_of(asked), aimed(seen.aims[TARGET]), seconds)
     _say(output, chosen, trial)
     name = f"tune-{_stem(aim)}.toml"
     if plan is not None:
@@ -285,16 +290,17 @@ def _load_of(asked: TuneRequest) -> Workload:
     return _study(asked, "load.toml").workloads[0]
 
 
-def _measured(asked: TuneRequest, size: int | None, p99: float | None) -> TuneRequest:
-    """With the length of the load, its metric and its limit."""
+def _measured(
+    asked: TuneRequest, size: int | None, p99: float | None, knobs: int = 0
+) -> TuneRequest:
+    """With the length of the load, for a search among so many knobs, its metric and its limit."""
     load = asked.load
     if "directory" in asked.target and size and "size" not in load.table.get("options", {}):
         load = replace(
             load, table={**load.table, "options": {**load.table.get("options", {}), "size": size}}
         )
-    asked = replace(
-        asked, load=with_length(load, _load_of(replace(asked, metric="")), asked.seconds)
-    )
+    long = load_seconds(asked.seconds, knobs)
+    asked = replace(asked, load=with_length(load, _load_of(replace(asked, metric="")), long))
     study = _study(replace(asked, metric=""), "load.toml")
     if "directory" in asked.target and _unsized(study.workloads[0]):
         raise click.BadParameter(
@@ -342,14 +348,6 @@ def _need_armed(asked: TuneRequest, aim: SaturationTarget, *, write: bool) -> No
 # -- what is there --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _TrialLength:
-    """Seconds of the load of each trial, and how many trials there is time for."""
-
-    seconds: float
-    count: int
-
-
 def _need_own_values(output: Output, host: Host, *, restoring: bool) -> None:
     """What is in force are the host's own values only where nothing of a run is left."""
     if restoring and host.unprivileged:
@@ -369,23 +367,17 @@ def _need_own_values(output: Output, host: Host, *, restoring: bool) -> None:
         )
 
 
-def _chosen(
-    host: Host, asked: TuneRequest, wish: CandidateRequest
-) -> tuple[CandidateChoice, _TrialLength]:
-    study = _study(asked, "load.toml")
-    seen = look(host, study)
-    below = seen.topologies[TARGET]
-    view = candidates_seen(
-        host, looked_at(below, wish), below, made=study.targets[0].kind == "loop"
-    )
-    workload = study.workloads[0]
-    chosen = choose(character_of(workload, view.numbers), below, view.seen, view.facts, wish)
+def _chosen(host: Host, study: Study, below: Topology, wish: CandidateRequest) -> CandidateChoice:
+    made = study.targets[0].kind == "loop"
+    view = candidates_seen(host, looked_at(below, wish), below, made=made)
+    load = character_of(study.workloads[0], view.numbers)
+    chosen = choose(load, below, view.seen, view.facts, wish)
     if len(chosen.taken) < _FEWEST:
         raise UsageError(
             f"a search needs two knobs, and {len(chosen.taken)} of those here can be varied",
             advice="Remove --not, or name more by --knobs NAME=LEVEL,LEVEL.",
         )
-    return chosen, _TrialLength(*length_of(workload, aimed(seen.aims[TARGET]), asked.seconds))
+    return chosen
 
 
 def _without(
@@ -425,7 +417,7 @@ def _row(each: Candidate) -> dict[str, object]:
     }
 
 
-def _say(output: Output, chosen: CandidateChoice, trial: _TrialLength) -> None:
+def _say(output: Output, chosen: CandidateChoice, trial: tuple[float, int]) -> None:
     table = TextTable("knob", "in force", "also tried", "reason")
     for each in chosen.taken:
         others = ", ".join(level for level in each.levels[1:])
@@ -440,8 +432,7 @@ def _say(output: Output, chosen: CandidateChoice, trial: _TrialLength) -> None:
         for why, knobs in reasons(left):
             output.answer(f"  {why}: {', '.join(knobs)}")
     output.answer(
-        f"Each trial has {format_wait(trial.seconds)} of the load;"
-        f" there is time for about {trial.count}."
+        f"Each trial has {format_wait(trial[0])} of the load; there is time for about {trial[1]}."
     )
 
 

@@ -402,10 +402,7 @@ def _under_test(spec: StudyFile) -> Iterator[StudyProblem]:
 
 
 def _size(spec: StudyFile) -> Iterator[StudyProblem]:
-    """A study that no one can wait for is a mistake, and would take as long to plan.  A search
-    tries few of its combinations, however many there are."""
-    if spec.design.kind == "tune":
-        return
+    """A study that no one can wait for is a mistake, and would take as long to plan."""
     counts = {name: max(1, len(convert.levels(each))) for name, each in spec.factors.items()}
     together = [stage.vary for stage in spec.stage] or [list(counts)]
     treatments = sum(math.prod(counts.get(name, 1) for name in names) for names in together)

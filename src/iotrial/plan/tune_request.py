@@ -34,8 +34,9 @@ TARGET, LOAD = "target", "load"
 """The names of the only target and of the only workload."""
 PATTERNS = ("randread", "read", "randwrite", "write", "randrw", "rw")
 """fio's, each a load by its name: 4 KiB at depth 32 where it is random, else 1 MiB at depth 4."""
-MOST_TRIALS, LEAST_TRIALS = 80, 20
-"""How many trials the time is divided into, and without how many nothing is found."""
+TRIALS, PER_KNOB, LEAST_TRIALS = 80, 10, 20
+"""How many trials the time is divided into at least, or for each knob; and without how many nothing
+is found."""
 LONGEST, SHORTEST = 20.0, 2.0
 """Seconds of a trial that a load without a length of its own gets, and of its runtime at least."""
 AROUND = 1.5
@@ -232,14 +233,16 @@ def _primary(study: Mapping[str, Any], workload: str) -> str:
 # -- how long -------------------------------------------------------------------------------------
 
 
-def load_seconds(budget: float) -> float:
-    """How long the load of each trial is, so that the budget has enough of them."""
-    return max(min(LONGEST, budget / MOST_TRIALS) - AROUND, SHORTEST * (1 + _RAMP))
+def load_seconds(budget: float, knobs: int = 0) -> float:
+    """How long the load of each trial is, so that the budget has enough of them for a search among
+    so many knobs."""
+    trials = max(TRIALS, PER_KNOB * knobs)
+    return max(min(LONGEST, budget / trials) - AROUND, SHORTEST * (1 + _RAMP))
 
 
-def with_length(load: GivenLoad, workload: Workload, budget: float) -> GivenLoad:
-    """The load with a length, where it has none; and with the target in place of the files that a
-    job file names.  ``workload`` is what it is to the study."""
+def with_length(load: GivenLoad, workload: Workload, seconds: float) -> GivenLoad:
+    """The load with a length of so many ``seconds``, where it has none; and with the target in
+    place of the files that a job file names.  ``workload`` is what it is to the study."""
     if workload.tool != "fio":
         return load
     from iotrial.tools.fio_check import sections, waits  # noqa: PLC0415  fio's alone
@@ -250,7 +253,7 @@ def with_length(load: GivenLoad, workload: Workload, budget: float) -> GivenLoad
     if workload.jobfile and any(each.values(name) for each in known for name in named):
         options["filename"] = "target"
     if not workload.offered and not any(each.values("runtime") for each in known):
-        whole = load_seconds(budget) / (1 + sum(map(waits, known[1:])))
+        whole = seconds / (1 + sum(map(waits, known[1:])))
         runtime = max(whole / (1 + _RAMP), SHORTEST)
         options["runtime"] = f"{runtime * 1e3:.0f}ms"
         if not any(each.values("ramp_time") for each in known):
