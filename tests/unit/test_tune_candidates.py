@@ -34,6 +34,7 @@ from topologies import aim, fibre_channel, iscsi, machine, mounted, nvme
 
 SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 IN_FORCE = {
+    "cgroup.v1.read_iops": "unset",
     "queue.scheduler": "none",
     "queue.nr_requests": "128",
     "queue.nomerges": "0",
@@ -362,6 +363,7 @@ def test_a_limit_of_a_group_is_varied_when_it_is_named() -> None:
     assert levels(found)["cgroup.v1.read_iops"] == ("unset", "2000")
     first = chosen(where=where, wish=named("cgroup.v1.read_iops=2000,unset"))
     assert levels(first)["cgroup.v1.read_iops"] == ("2000", "unset"), "nothing is in force"
+    assert first.taken[-1].in_force == "2000"
 
 
 @pytest.mark.parametrize(

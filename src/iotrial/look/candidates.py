@@ -21,6 +21,7 @@ from iotrial.plan.candidates import REQUESTS, SCHEDULER, CandidateFacts, KnobRea
 from iotrial.tunables import tunable
 
 _OF_DISKS = ("device", "disk")
+_NEW_QUEUE = {"queue.nomerges": "0", "queue.rq_affinity": "1", "queue.add_random": "0"}
 _NEW_LOOP = "/sys/module/loop/parameters/hw_queue_depth"
 
 
@@ -86,10 +87,12 @@ def _read(host: Reader, pairs: Sequence[tuple[Tunable, str]]) -> list[KnobReadin
 def _of_new_loop(
     seen: Mapping[str, tuple[KnobReading, ...]], facts: CandidateFacts
 ) -> dict[str, tuple[KnobReading, ...]]:
-    """What a new loop device will say: it begins without a scheduler (BLK_MQ_F_NO_SCHED_BY_DEFAULT
-    of drivers/block/loop.c), with as many requests as it has tags."""
+    """What a new loop device will say, whatever was done to the one that is asked: it begins
+    without a scheduler (BLK_MQ_F_NO_SCHED_BY_DEFAULT of drivers/block/loop.c), with as many
+    requests as it has tags, and the flags that every queue begins with
+    (include/linux/blkdev.h QUEUE_FLAG_MQ_DEFAULT)."""
     foreign = "a loop device does not have it"
-    own = {SCHEDULER: "none", REQUESTS: str(facts.tags) if facts.tags else ""}
+    own = {SCHEDULER: "none", REQUESTS: str(facts.tags) if facts.tags else "", **_NEW_QUEUE}
     found = dict(seen)
     for name, said in seen.items():
         if tunable(name).scope not in _OF_DISKS:

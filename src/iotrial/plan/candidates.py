@@ -847,8 +847,10 @@ def _named(
     elif not wanted:
         others = said[0].domain.choices
     levels = _levels(knob, said, [each for each in others if not _outside(each, said)])
-    if not said[0].value and in_force in wanted:  # it is there in a run only: nothing is in force
+    if name.startswith("cgroup.") and in_force == knob.absent and in_force in wanted:
+        # A group is there in a run only: nothing is in force, and the level named first counts.
         levels = tuple(dict.fromkeys(wanted))
+        in_force = levels[0]
     if len(levels) < 2:  # noqa: PLR2004 (one is no choice)
         message = f"{name} has no other level than {in_force} here"
         raise UsageError(message, advice=f"Name its levels: --knobs {name}=LEVEL,LEVEL")
