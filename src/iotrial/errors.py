@@ -62,7 +62,10 @@ class UsageError(IotrialError):
 
 
 class StudyError(UsageError):
-    """A study file that cannot be meant: ``file``, ``line`` (1-based, 0 unknown), ``key``."""
+    """A study file that cannot be meant: ``file``, ``line`` (1-based, 0 unknown), ``key``.
+    ``refused`` are the settings that a host did not accept when they were tried."""
+
+    refused: tuple[SettingRefused | SettingLost, ...] = ()
 
     def __init__(
         self, message: str, *, file: str = "", line: int = 0, key: str = "", advice: str = ""
@@ -146,7 +149,14 @@ class ToolMissing(TrialError):
 
 
 class SettingLost(TrialError):
-    """Written, accepted, and something else was read back."""
+    """``tunable`` was written as ``value``, accepted, and something else was read back."""
+
+    def __init__(
+        self, message: str, *, tunable: str = "", value: str = "", advice: str = ""
+    ) -> None:
+        super().__init__(message, advice=advice)
+        self.tunable = tunable
+        self.value = value
 
 
 class HostError(IotrialError):

@@ -11,7 +11,7 @@ import pytest
 
 from iotrial.cli import run, tune
 from iotrial.cli.main import status
-from iotrial.errors import SettingRefused, UsageError
+from iotrial.errors import SettingLost, SettingRefused, StudyError, UsageError
 from iotrial.model.study import Study
 from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
@@ -284,7 +284,12 @@ def rejecting(monkeypatch: pytest.MonkeyPatch, **refused: Any) -> None:  # noqa:
     def execute(output: Any, study: Study, folder: Path, *, pretend: bool) -> Any:  # noqa: ANN401
         asked = {pair for f in study.factors for level in f.levels for pair in level.settings}
         if (refused["tunable"], refused["value"]) in asked:
-            raise SettingRefused("the kernel rejects it", **refused)
+            if refused["everywhere"]:
+                raise SettingRefused("the kernel rejects it", **refused)
+            whole = StudyError("this kernel does not accept part of the study")
+            lost = SettingLost("the kernel rejects it", tunable="queue.nomerges", value="2")
+            whole.refused = (lost, lost)
+            raise whole
         return run.execute(output, study, folder, pretend=pretend)
 
     monkeypatch.setattr(tune, "execute", execute)
@@ -308,7 +313,7 @@ def test_a_level_that_the_kernel_rejects_is_left_out_before_the_first_trial(
 def test_a_named_knob_that_the_kernel_rejects_ends_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rejecting(monkeypatch, tunable="queue.nomerges", value="2")
+    rejecting(monkeypatch, tunable="queue.nomerges", value="2", everywhere=True)
     assert status([*THREE, "--knobs", "queue.nomerges=2"]) == 3
     assert "the kernel rejects it" in capsys.readouterr().err
 

@@ -16,7 +16,7 @@ from iotrial.cli.machine import HERE, machine
 from iotrial.cli.output import Output, common, pretend, writing
 from iotrial.cli.run import conclude, execute, new_folder
 from iotrial.cli.saturate import latency, target_table
-from iotrial.errors import FormatError, RefusedError, SettingRefused, UsageError
+from iotrial.errors import FormatError, RefusedError, SettingRefused, StudyError, UsageError
 from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.journal import sessions
 from iotrial.execute.settings.restore import restore
@@ -208,10 +208,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         folder = out or new_folder(Path("results"), study)
         try:
             return _run(output, study, folder, _told(chosen), pretend=pretend)
-        except SettingRefused as refused:
+        except (SettingRefused, StudyError) as error:
             if (folder / "plan.jsonl").exists():
                 raise
-            chosen = _without(output, chosen, wish, refused)
+            chosen = _without(output, chosen, wish, error)
 
 
 # -- what is asked --------------------------------------------------------------------------------
@@ -381,22 +381,31 @@ def _chosen(host: Host, study: Study, below: Topology, wish: CandidateRequest) -
 
 
 def _without(
-    output: Output, chosen: CandidateChoice, wish: CandidateRequest, refused: SettingRefused
+    output: Output,
+    chosen: CandidateChoice,
+    wish: CandidateRequest,
+    error: SettingRefused | StudyError,
 ) -> CandidateChoice:
-    """The choice without a level that only the attempt shows to be rejected, before the first
+    """The choice without the levels that only the attempt shows to be rejected, before the first
     trial.  Raises what was raised where a person named the knob, or too few are left."""
-    found = next((k for k in chosen.taken if tunable(k.knob).written == refused.tunable), None)
-    if found is None or found.knob in wish.named:
-        raise refused
-    rest = None if refused.everywhere else without(found, refused.value)
-    what = f"{found.knob} without {refused.value}" if rest else f"without {found.knob}"
-    output.note(f"{what}: {refused.message}")
-    taken = tuple(rest if each is found else each for each in chosen.taken)
-    left = tuple(each for each in taken if each is not None)
-    if len(left) < _FEWEST:
-        raise refused
-    missing = {} if rest else {found.knob: refused.message}
-    return CandidateChoice(left, {**chosen.missing, **missing})
+    refused = (error,) if isinstance(error, SettingRefused) else error.refused
+    taken = {each.knob: each for each in chosen.taken}
+    missing = dict(chosen.missing)
+    for each in {(one.tunable, one.value): one for one in refused}.values():
+        found = next((k for k in taken.values() if tunable(k.knob).written == each.tunable), None)
+        if found is None or found.knob in wish.named:
+            raise error
+        rest = None if getattr(each, "everywhere", False) else without(found, each.value)
+        if rest is None:
+            del taken[found.knob]
+            missing[found.knob] = each.message
+        else:
+            taken[found.knob] = rest
+        level = f" at {each.value}" if rest else ""
+        output.note(f"{found.knob} is not varied{level}: {each.message}")
+    if not refused or len(taken) < _FEWEST:
+        raise error
+    return CandidateChoice(tuple(taken.values()), missing)
 
 
 # -- what is said ---------------------------------------------------------------------------------

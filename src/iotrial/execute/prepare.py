@@ -60,6 +60,7 @@ def rehearse(hosts: Hosts) -> None:
     Raises StudyError naming each cell that the kernel refuses.
     """
     problems = []
+    refused: list[SettingRefused | SettingLost] = []
     tried = set()
     trials = _distinct(hosts.study)
     wanted = [(trial, hosts.wanted(trial)) for trial in trials]
@@ -77,9 +78,12 @@ def rehearse(hosts: Hosts) -> None:
             if isinstance(error, SettingRefused) and error.everywhere:
                 raise
             problems.append(f"cell {treatment_text(trial.treatment)}: {error.message}")
+            refused.append(error)
     hosts.release()
     if problems:
-        raise refused_by(problems)
+        whole = refused_by(problems)
+        whole.refused = tuple(refused)
+        raise whole
 
 
 _RENAMED = "This host has another name for the same value."

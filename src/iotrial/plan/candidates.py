@@ -473,7 +473,7 @@ _RULES = (
     _Rule(
         "mount.dioread_nolock",
         "direct reads wait for writes to the same file",
-        _fixed("dioread_nolock", "dioread_lock"),
+        _fixed("dioread_nolock", "nodioread_nolock"),
         (_NOT_ROOT, _EXT4, _DIRECT, _MIXED),
     ),
     _Rule(

@@ -325,6 +325,8 @@ def _confirm(host: Host, change: _Change, answer: StepResult) -> None:
     if observed != setting.value:
         raise SettingLost(
             f"{host.name}: {setting} was accepted, but {probe.place} reads {observed!r}",
+            tunable=setting.tunable,
+            value=setting.value,
             advice="Use the value that the kernel reports as the level, or remove it.",
         )
 
