@@ -453,3 +453,11 @@ def test_a_level_that_the_kernel_rejects_is_left_and_a_baseline_takes_the_knob_w
     assert without(left, "1") is None
     assert without(three, "0") is None
     assert without(three, "7") is None
+
+
+def test_every_rule_is_about_a_knob_of_the_catalogue() -> None:
+    scopes = {knob.scope for knob in all_tunables()} - {"host"}
+    everything = Topology(tuple(TopologyNode(scope, "x") for scope in scopes))
+    asked = set(looked_at(everything, NO_WISH))
+    assert len(asked) > 50
+    assert asked <= {knob.name for knob in all_tunables()}
