@@ -32,8 +32,9 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
             own = slim(own)
             judged, comparison = judge(own)
             if course.stage.then == "tune":
-                said = tune.ended(course.study, course.results.records)
-                comparison = replace(comparison, method=said)
+                comparison = replace(
+                    comparison, search=tune.found(course.study, course.results.records)
+                )
             number = course.stage.number
             doubts += [replace(d, what=f"stage {number}: {d.what}") for d in judged.doubts]
             findings = tuple(replace(f, stage=number) for f in comparison.findings)
@@ -50,6 +51,7 @@ def judge_stages(results: Results, judge: Judge) -> tuple[Comparison, tuple[Doub
             method=" ".join(_methods(results.study, found)),
             stages=tuple(found),
             choices=chosen,
+            search=next((each.comparison.search for each in found if each.comparison.search), None),
         ),
         tuple(doubts),
     )

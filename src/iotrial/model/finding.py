@@ -259,6 +259,36 @@ class RaceResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectedWorth:
+    """What a search expects of a factor's ``level`` against its ``baseline`` in the recommended
+    combination, as a ratio of the metric; ``low`` and ``high`` hold 95 % of what its model leaves
+    open.  Where the baseline is ``recommended`` no more, that is its level; else the best other."""
+
+    factor: str
+    level: str
+    baseline: str
+    ratio: float
+    low: float
+    high: float
+    recommended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LevelSearch:
+    """Where a search for the best levels stands: the valid ``trials``, their ``noise`` (standard
+    deviation of the log), the share by which the best combination is expected to be better than
+    the recommended one (``missing``), and ``why`` it ended.  ``worths`` are of all factors that it
+    varied, the largest first."""
+
+    metric: str
+    trials: int
+    noise: float
+    missing: float
+    why: str
+    worths: tuple[ExpectedWorth, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KneeLevel:
     """One level on the way to a knee, against the level that was best on average (itself: 1).
 
@@ -355,7 +385,8 @@ class Comparison:
     Of a study with several factors, ``interactions``, the ``simple`` effects beside them, and the
     ``shares`` of the variation.  ``races`` tell how the decision of a race was reached; ``knees``
     where more of an ordered factor gives no more.  Of a study in stages, the ``stages`` so far, and
-    the ``choices`` they came to.  Of a search for the highest value the ``ceiling``.  Of
+    the ``choices`` they came to.  Of a search for the highest value the ``ceiling``, of one for the
+    best levels the ``search``.  Of
     recorded runs the ``grids`` of numeric factors that are crossed.  Between two folders the
     ``differences`` of what was measured (None: it is of one folder).
     """
@@ -373,6 +404,7 @@ class Comparison:
     choices: tuple[LevelChoice, ...] = ()
     knees: tuple[Knee, ...] = ()
     ceiling: Ceiling | None = None
+    search: LevelSearch | None = None
     grids: tuple[Grid, ...] = ()
     differences: tuple[Difference, ...] | None = None
     secondary: tuple[Finding, ...] = ()

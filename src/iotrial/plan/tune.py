@@ -25,6 +25,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from iotrial.model.finding import ExpectedWorth, LevelSearch
 from iotrial.model.study import Design, Factor, Stage, StageDecision, Study, ordered
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.plan.problem import StudyProblem
@@ -33,7 +34,7 @@ from iotrial.units import format_change
 
 if TYPE_CHECKING:
     from iotrial.stats.additive import Cell
-    from iotrial.stats.tune import KnobGrid, KnobTrial, TuneSummary
+    from iotrial.stats.tune import KnobGrid, KnobTrial, KnobWorth, TuneSummary
 
 MOST_SEARCHED, LEAST_SEARCHED = 8, 24
 """Trials of the search at most, for each factor, and whatever their number."""
@@ -226,54 +227,51 @@ def _cell(study: Study, treatment: Treatment) -> Cell:
     return tuple(_labels(factor).index(known[factor.name]) for factor in study.factors)
 
 
+def found(study: Study, done: Sequence[TrialRecord]) -> LevelSearch | None:
+    """What the search came to so far, in the study's words; None before two valid trials."""
+    seen = trials_of(study, done)
+    if len(seen) < _FEWEST:
+        return None
+    now = summary(study, done)
+    worths = [
+        _expected(study, now, each)
+        for each in now.worths
+        if len(study.factors[each.knob].levels) > 1
+    ]
+    why = "all its trials are done"
+    if _enough(study, now):
+        why = "more trials are not expected to pay"
+    elif _used_up(study, done):
+        why = "its share of the budget is used"
+    worths.sort(key=lambda each: (not each.recommended, -abs(math.log(each.ratio))))
+    ((_, metric), *_) = study.decide.primary
+    return LevelSearch(metric, len(seen), now.noise, now.promise, why, tuple(worths))
+
+
+def _expected(study: Study, now: TuneSummary, worth: KnobWorth) -> ExpectedWorth:
+    factor = study.factors[worth.knob]
+    labels, base = _labels(factor), baseline_first(factor)[0]
+    # The search sees what is better as larger; people read the metric.
+    ends = worth.ratio, worth.low, worth.high
+    ratio, low, high = ends if _sign(study) > 0 else (1 / ends[0], 1 / ends[2], 1 / ends[1])
+    changed = labels[now.best[worth.knob]] != base
+    return ExpectedWorth(factor.name, labels[worth.place], base, ratio, low, high, changed)
+
+
 def recommended(
     study: Study, several: Sequence[Factor], done: Sequence[TrialRecord]
 ) -> list[StageDecision]:
     """What the search came to, for each varied factor."""
-    names = [factor.name for factor in study.factors]
-    if len(trials_of(study, done)) < _FEWEST:
-        return [_stays(factor, "no valid trials") for factor in several]
-    found = summary(study, done)
-    worths = {names[each.knob]: each for each in found.worths}
-    chosen = dict(_treatment(study, found.best))
+    search = found(study, done)
+    known = {each.factor: each for each in search.worths} if search else {}
     decisions = []
     for factor in several:
-        each = worths[factor.name]
-        # The search sees what is better as larger; people read the metric.
-        ratio, low, high = sorted((each.low, each.ratio, each.high))[1], each.low, each.high
-        if _sign(study) < 0:
-            ratio, low, high = 1 / ratio, 1 / high, 1 / low
-        about = (
-            f"{format_change(ratio)} ({format_change(low)} … {format_change(high)})"
-            " expected by the model, not claimed"
-        )
-        if chosen[factor.name] == factor.baseline:
-            why = f"no level is expected to be worth a change; the best of them: {about}"
-        else:
-            why = f"in the recommended combination {about}"
-        label = chosen[factor.name]
+        label, why = factor.baseline, "no valid trials"
+        if each := known.get(factor.name):
+            label = each.level if each.recommended else each.baseline
+            why = f"{format_change(each.ratio)} expected"
+            if not each.recommended:
+                why = f"no level is expected to be worth a change ({each.level}: {why[:-9]})"
         labels = tuple(level.label for level in factor.levels)
         decisions.append(StageDecision(factor.name, labels, (label,), label, why))
     return decisions
-
-
-def _stays(factor: Factor, why: str) -> StageDecision:
-    labels = tuple(level.label for level in factor.levels)
-    return StageDecision(factor.name, labels, (factor.baseline,), factor.baseline, why)
-
-
-def ended(study: Study, done: Sequence[TrialRecord]) -> str:
-    """How far a search came and why it ended, in words."""
-    seen = len(trials_of(study, done))
-    if seen < _FEWEST:
-        return "no valid trials"
-    found = summary(study, done)
-    why = "all its trials are done"
-    if _enough(study, found):
-        why = "more trials are not expected to pay"
-    elif _used_up(study, done):
-        why = "its share of the budget is used"
-    return (
-        f"{seen} trials, noise {found.noise:.1%} per trial; the best combination is expected to be"
-        f" {found.promise:.1%} better than the recommended one; the search ended: {why}."
-    )

@@ -35,6 +35,7 @@ from iotrial.report.drawing import (
     SECONDS,
     SERIES,
     SIGNS,
+    TWO_LINES,
     UNSURE,
     WIDE,
     WORSE,
@@ -54,6 +55,7 @@ from iotrial.report.effects import effect_figures
 from iotrial.report.knees import knee_figures
 from iotrial.report.panels import panel_figure
 from iotrial.report.races import race_figures
+from iotrial.report.search import figure as search_figure
 from iotrial.report.series import (
     ALL_SHOWN,
     MOST_CURVES,
@@ -84,10 +86,6 @@ _VERDICT_LOOKS = (
     (BETTER, "triangle-up"), (WORSE, "triangle-down"), (SAME, "square"), (UNSURE, "circle"),
 )  # fmt: skip
 _NOT_FROM_0: Spec = {"zero": False}
-_TWO_LINES: Spec = {
-    "title": None, "labelExpr": "slice(split(datum.label,'\\n'),1)", "labelLineHeight": 16,
-}  # fmt: skip
-"""The axis of labels that are "place, name, number": all but the place is shown, on two lines."""
 _ROW = 46
 MOST_MEANS = 24
 """Treatments up to which their means are drawn."""
@@ -99,13 +97,14 @@ _CROWD = 400  # points from which they are drawn small
 
 @dataclass(frozen=True, slots=True)
 class ReportCharts:
-    """``parts`` are the figures of each part, ``curve`` is that of a ceiling,
-    ``curves`` those of the grids that are shown.  Without charts
+    """``parts`` are the figures of each part, ``curve`` is that of a ceiling, ``search`` that of a
+    search for the best levels, ``curves`` those of the grids that are shown.  Without charts
     ``forests`` has the intervals of each part as lines of text, and ``note`` says how to get
     charts."""
 
     parts: tuple[tuple[Figure, ...], ...]
     curve: Figure | None = None
+    search: Figure | None = None
     curves: tuple[Figure, ...] = ()
     forests: tuple[tuple[str, ...], ...] = ()
     note: str = ""
@@ -135,7 +134,8 @@ def pictures(view: ReportView) -> ReportCharts:
         panel_figure(panel, f"g{place}") for place, panel in enumerate(panels.shown(view.panels))
     )
     curve = curve_figure(view.ceiling, "curve") if view.ceiling else None
-    return ReportCharts(drawn, curve, curves)
+    expected = search_figure(view.search, "search") if view.search else None
+    return ReportCharts(drawn, curve, expected, curves)
 
 
 def _forest(part: WorkloadView, view: ReportView) -> tuple[str, ...]:
@@ -351,7 +351,7 @@ def interval_spec(rows: Sequence[VerdictRow], margin: float) -> Spec:
     several = len({row.finding.factor for row in rows}) > 1
     on = scale((row.finding for row in rows), margin, 1)
     table = [_interval_row(place, row, several, on) for place, row in enumerate(rows)]
-    y = channel("row:N", sort=None, axis=_TWO_LINES)
+    y = channel("row:N", sort=None, axis=TWO_LINES)
     color, shape = coloured("verdict", list(VERDICTS), _VERDICT_LOOKS, None)
     x = channel("change:Q", axis={"title": "change in %", "labelExpr": SIGNS, "tickCount": 6})
     ends = {"x": channel("low:Q"), "x2": channel("high")}
@@ -393,7 +393,7 @@ def means_spec(part: WorkloadView) -> Spec:
         }
         for place, (name, said, extent) in enumerate(_means(part))
     ]
-    y = channel("row:N", sort=None, axis=_TWO_LINES)
+    y = channel("row:N", sort=None, axis=TWO_LINES)
     axis = {"title": f"{part.metric.title} ({unit})", "tickCount": 6}
     x, low = channel("v:Q", axis=axis, scale=_NOT_FROM_0), channel("low:Q", scale=_NOT_FROM_0)
     ink = SERIES[0].light

@@ -27,6 +27,7 @@ from iotrial.report import (
     offered,
     panels,
     races,
+    search,
     staged,
 )
 from iotrial.report import scaling as scales
@@ -101,6 +102,7 @@ def document(judged: Judged) -> dict[str, Any]:
             tuple(map(staged.row, comparison.stages)), tuple(map(staged.shown, comparison.choices))
         ),
         **ceiling.as_data(comparison.ceiling),
+        **search.as_data(comparison.search),
         **differing.as_data(comparison.differences),
         **hosts.as_data(judged.hosts),
         **hosts.block_data(judged.block_hosts),

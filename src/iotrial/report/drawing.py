@@ -102,6 +102,10 @@ def dark(below: str) -> str:
 
 # -- parts of charts ------------------------------------------------------------------------------
 
+TWO_LINES: Spec = {
+    "title": None, "labelExpr": "slice(split(datum.label,'\\n'),1)", "labelLineHeight": 16,
+}  # fmt: skip
+"""The axis of labels that are "place, name, number": all but the place is shown, on two lines."""
 SIGNS = "datum.value == 0 ? '0' : format(datum.value, '+~g')"
 """How an axis of changes is labelled."""
 SECONDS = (

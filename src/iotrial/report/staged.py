@@ -9,6 +9,7 @@ from typing import Any
 from iotrial.judgement.stages import by_one_look, confirmed
 from iotrial.model.finding import LevelChoice, StageResult
 from iotrial.model.study import StageDecision
+from iotrial.report import search
 from iotrial.report.blocks import Block, Column, Heading, Row, Table, plain
 from iotrial.report.words import visible
 
@@ -63,8 +64,8 @@ _THEN = {
 
 
 def _lines(found: StageResult) -> Iterator[str]:
-    if found.stage.then == "tune" and found.comparison.method:
-        yield visible(found.comparison.method)
+    if found.comparison.search:
+        yield search.said(found.comparison.search)
     for kept in found.kept:
         yield visible(f"{kept.factor}: {_left(kept)}: {kept.why}")
     if found.stage.then == "confirm" and found.decided:

@@ -21,6 +21,7 @@ from iotrial.report import (
     races,
     render,
     scaling,
+    search,
     staged,
     trials,
     verdicts,
@@ -119,6 +120,7 @@ def _first(view: ReportView, drawn: ReportCharts) -> Iterator[Block]:
     yield from verdicts.table(view)
     yield from staged.blocks(view.stages, view.choices)
     yield from ceiling.blocks(view.ceiling, drawn.curve)
+    yield from search.blocks(view.search, drawn.search)
     yield from verdicts.terms(view, drawn.note)
 
 

@@ -16,7 +16,7 @@ from iotrial.judgement import parts as judgement
 from iotrial.judgement.judged import TrialCounts
 from iotrial.judgement.parts import VerdictRow, metric_named
 from iotrial.judgement.utilisation import HostUtilisation, TreatmentUsage, Utilisation
-from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice
+from iotrial.model.finding import Ceiling, Difference, Finding, LevelChoice, LevelSearch
 from iotrial.model.measurement import Metric, beside, of_section, sectioned
 from iotrial.model.results import ORIGINALS, BootRecord, LatencyDistribution, Results
 from iotrial.model.trial import Doubt, TrialRecord, treatment_text
@@ -112,6 +112,7 @@ class ReportView:
     choices: tuple[LevelChoice, ...] = ()
     kept: KeepSummary | None = None
     ceiling: Ceiling | None = None
+    search: LevelSearch | None = None
     hosts: tuple[HostUtilisation, ...] = ()
     block_hosts: tuple[HostEffect, ...] = ()
     boots: tuple[BootRecord, ...] = ()
@@ -180,6 +181,7 @@ def view(judged: Judged) -> ReportView:
         choices=tuple(map(staged.shown, comparison.choices)),
         kept=keepsake(judged),
         ceiling=comparison.ceiling,
+        search=comparison.search,
         hosts=judged.hosts,
         block_hosts=judged.block_hosts,
         boots=results.boots,

@@ -80,11 +80,12 @@ class KnobTrial:
 
 @dataclass(frozen=True, slots=True)
 class KnobWorth:
-    """What a knob's recommended level is expected to be worth against its baseline, within the
+    """What a knob's level (``place``) is expected to be worth against its baseline, within the
     recommended combination, as a ratio; ``low`` and ``high`` hold 95 % of what the model leaves
-    open.  Of a knob at its baseline: what its best other level would be worth."""
+    open.  It is the recommended level or, of a knob that stays at its baseline, the best other."""
 
     knob: int
+    place: int
     ratio: float
     low: float
     high: float
@@ -193,7 +194,7 @@ def _worth(
         one = max((cell for cell in others if grid.allowed(cell)), key=mean.value, default=best)
     gains = [surface.value(one) - surface.value(other) for surface in surfaces]
     low, middle, high = np.exp(np.quantile(gains, (0.025, 0.5, 0.975))).tolist()
-    return KnobWorth(knob, middle, low, high)
+    return KnobWorth(knob, one[knob], middle, low, high)
 
 
 # -- what is known, and the best of it ------------------------------------------------------------
