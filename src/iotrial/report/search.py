@@ -119,6 +119,7 @@ def _row(place: int, found: LevelSearch) -> Row:
     change, low, high = (
         max(-_MOST, min((ratio - 1) * 100, _MOST)) for ratio in (each.ratio, each.low, each.high)
     )
-    name = f"{place}\n{visible(each.factor)}={visible(each.level)}\n{format_change(each.ratio)}"
+    level = f"{visible(each.level)}: {format_change(each.ratio)}"
+    name = f"{place}\n{visible(each.factor)}\n{level}"
     kind = "recommended" if each.recommended else "baseline is better"
     return {"row": name, "kind": kind, "change": change, "low": low, "high": high}
