@@ -249,7 +249,8 @@ def _requests(case: _Case) -> Sequence[str]:
 
 
 def _sectors(case: _Case) -> Sequence[str]:
-    return case.times(1 / 4, 4, low=64, high=case.facts.transfer or case.number)
+    most = case.facts.transfer or case.number
+    return [*case.times(1 / 4, 4, low=64, high=most), str(most)]
 
 
 def _ahead(case: _Case) -> Sequence[str]:
