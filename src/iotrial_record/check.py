@@ -33,7 +33,7 @@ from iotrial_record.trace import QUEUED, TraceEvents, TraceFacts, joined, load_i
 WAYS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "replay": ("replay", {}),
     "job file": ("fio", {}),
-    "fio's replay": ("replay", {"by": "log"}),
+    "fio's replay": ("replay", {"by": "blktrace"}),
 }
 """What each is called; its tool and options."""
 

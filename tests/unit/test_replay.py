@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -387,3 +388,22 @@ def test_a_thread_that_does_not_wait_has_its_ios_at_their_times() -> None:
     ]
     assert len(close) > 300
     assert not any(close)
+
+
+def test_for_comparison_it_is_the_file_that_blkparse_writes_for_fio(tmp_path: Path) -> None:
+    """Fields at their places in ``struct blk_io_trace``; what came of it is read from fio's log."""
+    asked = trace((0, 1, 0, 4096, 4096, 0), (2500, 1, 1, 8192, 8192, 0), (3000, 1, 3, 0, 0, 0))
+    command = TOOL.command(load(asked, by="blktrace"), DEVICE, {})
+    raw = dict(command.files)["client-0.iolog"]
+    assert len(raw) == 3 * 48
+    second = struct.unpack_from("<IIQQIIIIIHH", raw, 48)
+    assert second[0] == 0x65617407
+    assert second[2:5] == (2_500_000, 16, 8192)
+    assert second[5] & 0xFFFF == 1, "queued"
+    assert second[5] >> 16 & 3 == 2, "a write"
+    assert "--ioengine=libaio" in command.argv
+    result(tmp_path, [(1.0, 0.5, 0), (4.0, 0.9, 1)], [0, 0])
+    (tmp_path / "client-0.iolog").write_bytes(raw)
+    found = {each.metric: each.value for each in TOOL.parse(tmp_path).measurements}
+    assert (found["read.ios"], found["write.ios"]) == (1, 1)
+    assert found["write.lat.mean"] == pytest.approx(0.0009)

@@ -19,8 +19,8 @@ begin to its completion. fio's log says when it completed (in milliseconds) and 
 client's I/Os end in the order of its log. Both are whole milliseconds, and so is what a client
 sleeps: by how much an I/O was **late** is known to two and a half of them, which are taken off.
 
-``by = "log"`` is what fio does by itself of a trace: one log of version 3, by libaio.  It is there
-to be compared with.
+``by = "blktrace"`` is what fio does by itself of a trace: one file as blkparse(1) writes it for fio
+(``-d``), by libaio.  It is there to be compared with.
 
 ``speed = 2`` is twice as fast; ``speed = "max"`` as fast as it goes: then each thread of the
 recording does its own I/Os in their order, and those of it that were in flight together are done by
@@ -85,14 +85,25 @@ _QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999))
 _BEYOND = 10
 """I/Os beyond a percentile, without which it is none."""
 _OWN = ("speed", "direct", "ioengine", "by")
-_WAYS = ("clients", "log")
+_WAYS = ("clients", "blktrace")
 _DEEP = 512
 """I/Os in flight of a replay by one log, at most."""
 _ENGINES = ("psync", "pvsync", "pvsync2", "sync")
 _MAX = "max"
 EXAMPLE_TRACE = f"{TRACED}1.0\n0 0 0 0 4096 100\n"
 _OPEN_LOG = "fio version 2 iolog"
-_ONE_LOG = "fio version 3 iolog"
+_BLKTRACE = np.dtype([
+    ("magic", "u4"), ("sequence", "u4"), ("time", "u8"), ("sector", "u8"), ("bytes", "u4"),
+    ("action", "u4"), ("pid", "u4"), ("device", "u4"), ("cpu", "u4"), ("error", "u2"),
+    ("pdu_len", "u2"),
+])  # fmt: skip
+"""``struct blk_io_trace`` of the kernel's ``include/uapi/linux/blktrace_api.h``."""
+_MAGIC = 0x65617407
+_QUEUE = 1
+"""``__BLK_TA_QUEUE``: the I/O came to the block layer."""
+_CATEGORIES = {READ: 0x0001, WRITE: 0x0002, TRIM: 0x2002, SYNC: 0x0004}
+"""``BLK_TC_…`` of each action, beside those of what is queued by a file system."""
+_QUEUED_BY_FS = 0x0110
 _CLIENT = re.compile(r"client-(\d+)\.iolog")
 
 
@@ -188,9 +199,9 @@ class Replay:
         speed = _speed(workload.option("speed", 1)) or 0.0
         offsets = placed(trace, aimed.size or aimed.capacity)
         engine: dict[str, OptionValue] = {"ioengine": workload.option("ioengine", "psync")}
-        if workload.option("by") == "log":
+        if workload.option("by") == "blktrace":
             count, engine = 1, {"ioengine": "libaio", "iodepth": _DEEP}
-            files = [("job.fio", _job(1).encode()), (_client(0), _log_of(trace, offsets, speed))]
+            files = [("job.fio", _job(1).encode()), (_client(0), _blktrace(trace, offsets, speed))]
         else:
             clients = clients_of(trace, speed)
             count = int(clients.max()) + 1
@@ -432,14 +443,16 @@ def _client(number: int) -> str:
     return f"client-{number}.iolog"
 
 
-def _log_of(trace: Trace, offsets: Ints, speed: float) -> bytes:
-    """All of it as a log of version 3."""
-    due = (trace.at / (speed or 1.0)).astype(np.int64)
-    rows = zip(
-        due.tolist(), trace.action.tolist(), offsets.tolist(), trace.length.tolist(), strict=True
-    )
-    lines = [f"{at} t {_ACTIONS[action]} {where} {length}" for at, action, where, length in rows]
-    return "\n".join([_ONE_LOG, "0 t add", "0 t open", *lines, ""]).encode()
+def _blktrace(trace: Trace, offsets: Ints, speed: float) -> bytes:
+    """All of it as blktrace's records of what was queued."""
+    found = np.zeros(len(trace.at), _BLKTRACE)
+    found["magic"], found["sequence"] = _MAGIC, np.arange(1, len(found) + 1)
+    found["time"] = trace.at * 1000 / (speed or 1.0)
+    found["sector"], found["bytes"] = offsets // 512, trace.length
+    categories = np.array([_CATEGORIES[action] for action in sorted(_CATEGORIES)], np.uint32)
+    found["action"] = _QUEUE | (categories[trace.action] | _QUEUED_BY_FS) << 16
+    found["pid"] = trace.thread
+    return found.tobytes()
 
 
 def _logs(
@@ -564,13 +577,15 @@ def _done(folder: Path) -> _Done:
     columns: list[tuple[Floats, ...]] = []
     asked, open_ = 0, False
     for number, path in sorted(logs.items()):
-        text = path.read_text("ascii")
-        due, *wanted = _asked(text)
-        asked += len(due)
+        raw = path.read_bytes()
         ended, took, *did = _log(folder / f"{_LOG}_lat.{number + 1}.log")
-        if text.startswith(_ONE_LOG):  # they end in any order
+        if raw.startswith(_MAGIC.to_bytes(4, "little")):  # they end in any order
+            actions = np.frombuffer(raw, _BLKTRACE)["action"] >> 16
+            asked += int(np.count_nonzero(actions & _CATEGORIES[SYNC] == 0))
             due = np.zeros(len(ended))
         else:
+            due, *wanted = _asked(raw.decode("ascii"))
+            asked += len(due)
             open_ = open_ or bool(due.any())
             same = [a.tolist() == b[: len(a)].tolist() for a, b in zip(did, wanted, strict=True)]
             if len(ended) > len(due) or not all(same):
