@@ -21,6 +21,7 @@ from containers import Podman, path_with, plain_debian
 from iotrial.errors import RefusedError
 from iotrial.execute.preflight import check_machine
 from iotrial.hosts import container as container_of
+from iotrial.hosts.places import STATE
 from iotrial.hosts.via.podman import HOST
 from iotrial.look.doctor import examine
 from iotrial.model.host import Access
@@ -118,7 +119,7 @@ class Container:
         with (self.folder / "said").open("wb") as said:
             process = subprocess.Popen(
                 [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--out", str(out)],
-                env=path_with(self.podman),
+                env={k: v for k, v in path_with(self.podman).items() if k != STATE},
                 stdout=said,
                 stderr=said,
                 start_new_session=True,

@@ -186,7 +186,8 @@ class Design:
     (:mod:`iotrial.plan.tune`).  ``blocks_over`` "hosts": each block runs on one of the target's
     hosts, several at the same time (:mod:`iotrial.plan.design`).  ``extended`` are the numbers of
     blocks that the study had before each time it was extended, after its results had been seen
-    (:mod:`iotrial.plan.extend`)."""
+    (:mod:`iotrial.plan.extend`).  ``share``: of a stage, the seconds of its trials after which it
+    begins no further block (0: no limit)."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "tune", "recorded"] = (
         "full"
@@ -202,6 +203,7 @@ class Design:
     prior: PriorResults | None = None
     extended: tuple[int, ...] = ()
     drain: float = 0.0
+    share: float = 0.0
 
     @property
     def looked(self) -> bool:

@@ -77,6 +77,8 @@ def blocks_now(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecor
         return min(BLOCKS_BEFORE_LOOKING, most)
     if waiting(planned, done) or reached >= most or _decided(study, planned, done):
         return reached
+    if 0 < study.design.share <= sum(record.seconds + record.prepared for record in done):
+        return reached
     return reached + 1
 
 

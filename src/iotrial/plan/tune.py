@@ -40,8 +40,8 @@ MOST_SEARCHED, LEAST_SEARCHED = 8, 24
 """Trials of the search at most, for each factor, and whatever their number."""
 IN_BATCH = 4
 """Trials that are chosen at a time."""
-SHARE = 0.5
-"""Of the budget, what the search may take."""
+SHARE, WORTH_SHARE = 0.5, 0.2
+"""Of the budget, what the search and the second stage may take; the rest is the proof's."""
 PAYS = 0.5
 """Of the margin: a search ends when less than this is expected to be missing.  It ends as well
 when that is less than one standard error of the proof, since it could not be shown."""
@@ -90,8 +90,10 @@ def design_of(study: Study, stage: Stage) -> Design:
         return replace(given, kind="tune", blocks=1 + most(study.factors) // IN_BATCH)
     if stage.then == "confirm" and study.decide.limits:
         return replace(given, kind="race", blocks=CONFIRM_BLOCKS)
-    blocks = CONFIRM_BLOCKS if stage.then == "confirm" else WORTH_BLOCKS
-    return replace(given, kind="full", blocks=blocks, stop="decided")
+    given = replace(given, kind="full", stop="decided")
+    if stage.then == "confirm":
+        return replace(given, blocks=CONFIRM_BLOCKS)
+    return replace(given, blocks=WORTH_BLOCKS, share=given.budget * WORTH_SHARE)
 
 
 def most(factors: Sequence[Factor]) -> int:
