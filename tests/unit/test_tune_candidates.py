@@ -461,3 +461,23 @@ def test_every_rule_is_about_a_knob_of_the_catalogue() -> None:
     asked = set(looked_at(everything, NO_WISH))
     assert len(asked) > 50
     assert asked <= {knob.name for knob in all_tunables()}
+
+
+@pytest.mark.parametrize(
+    ("knob", "throttled", "wanted"),
+    [
+        ("queue.nr_requests", "4", "256"),
+        ("queue.max_sectors_kb", "4", "4096"),
+        ("queue.read_ahead_kb", "4", "128"),
+        ("queue.rq_affinity", "0", "1"),
+        ("sysctl.vm.dirty_ratio", "1", "20"),
+        ("sysctl.vm.dirty_background_ratio", "1", "10"),
+        ("sysctl.vm.watermark_scale_factor", "1000", "10"),
+    ],
+)
+def test_a_value_that_holds_a_load_back_has_the_usual_one_beside_it(
+    knob: str, throttled: str, wanted: str
+) -> None:
+    found = levels(chosen(replace(BUFFERED, random=True), **{knob.replace(".", "__"): throttled}))
+    assert found[knob][0] == throttled
+    assert wanted in found[knob]

@@ -144,6 +144,8 @@ class _Case:
         return {dict(node.about).get(name, "") for node in self.below.nodes if node.scope == kind}
 
 
+_Others = Callable[["_Case"], Sequence[str]]
+"""The levels to try beside the one in force."""
 _Moot = Callable[[_Case], str]
 """Why a load cannot notice a knob, or ''."""
 
@@ -154,7 +156,7 @@ class _Rule:
 
     knob: str
     reason: str
-    others: Callable[[_Case], Sequence[str]]
+    others: _Others
     moot: tuple[_Moot, ...] = ()
 
 
@@ -162,12 +164,14 @@ def _needs(condition: Callable[[_Case], bool], why: str) -> _Moot:
     return lambda case: "" if condition(case) else why
 
 
-def _fixed(*levels: str) -> Callable[[_Case], Sequence[str]]:
+def _fixed(*levels: str) -> _Others:
     return lambda _case: levels
 
 
-def _times(*shares: float, low: int = 1, high: int = 2**31 - 1) -> Callable[[_Case], Sequence[str]]:
-    return lambda case: case.times(*shares, low=low, high=high)
+def _times(*shares: float, usual: str = "", high: int = 2**31 - 1) -> _Others:
+    """The value in force times each of these; and what the kernel begins with (``usual``), which
+    is worth trying where another value is in force."""
+    return lambda case: [*case.times(*shares, high=high), *filter(None, [usual])]
 
 
 def _all(case: _Case) -> Sequence[str]:
@@ -245,23 +249,26 @@ def _larger(case: _Case) -> str:
 
 def _requests(case: _Case) -> Sequence[str]:
     """Within the tags, beyond which the kernel refuses them without a scheduler."""
-    return case.times(1 / 4, 1 / 2, 2, low=4, high=case.facts.tags or 1024)
+    most = case.facts.tags
+    return [*case.times(1 / 4, 1 / 2, 2, low=4, high=most or 1024), *([str(most)] if most else ())]
 
 
 def _sectors(case: _Case) -> Sequence[str]:
-    most = case.facts.transfer or case.number
+    """Some disks claim to take any size."""
+    most = min(case.facts.transfer or case.number, 16384)
     return [*case.times(1 / 4, 4, low=64, high=most), str(most)]
 
 
 def _ahead(case: _Case) -> Sequence[str]:
     if not case.load.sequential:
         return ["0", *case.times(1 / 4, low=16)]
-    return [*case.times(1 / 4, 4, low=16, high=16384)] or ["128", "1024"]
+    return [*case.times(1 / 4, 4, low=16, high=16384), "128"]
 
 
 def _depths(case: _Case) -> Sequence[str]:
-    most = case.known.get("scsi.host.can_queue", "")
-    return case.times(1 / 4, 2, low=1, high=int(most) if most.isdecimal() else case.number)
+    said = case.known.get("scsi.host.can_queue", "")
+    most = int(said) if said.isdecimal() else case.number
+    return [*case.times(1 / 4, 4, low=1, high=most), *(["32"] if most >= 32 else ())]  # noqa: PLR2004
 
 
 def _threads(case: _Case) -> Sequence[str]:
@@ -273,12 +280,12 @@ def _free(case: _Case) -> Sequence[str]:
     return case.times(2, 4, high=case.facts.memory // 1024 // 50 or 1)
 
 
-def _if(value: str, *levels: str) -> Callable[[_Case], Sequence[str]]:
+def _if(value: str, *levels: str) -> _Others:
     """Only where this value is in force is there something to gain."""
     return lambda case: levels if case.value == value else ()
 
 
-def _triple(*shares: float) -> Callable[[_Case], Sequence[str]]:
+def _triple(*shares: float) -> _Others:
     """Of three numbers the last: the most that a socket may grow to."""
 
     def others(case: _Case) -> Sequence[str]:
@@ -341,19 +348,19 @@ _RULES = (
     _Rule(
         "queue.iosched.read_expire",
         "after this time a read goes before requests in better order",
-        _times(1 / 5, 4),
+        _times(1 / 5, 4, usual="500"),
         (_runs("mq-deadline"), _READS),
     ),
     _Rule(
         "queue.iosched.writes_starved",
         "how long reads go before writes",
-        _times(1 / 2, 4),
+        _times(1 / 2, 4, usual="2"),
         (_runs("mq-deadline"), _MIXED),
     ),
     _Rule(
         "queue.iosched.fifo_batch",
         "long batches are in better order, short ones are fairer",
-        _times(1 / 16, 4),
+        _times(1 / 16, 4, usual="16"),
         (_runs("mq-deadline"),),
     ),
     _Rule(
@@ -480,13 +487,13 @@ _RULES = (
     _Rule(
         "mount.rsize",
         "larger requests to the server cost less, smaller ones begin earlier",
-        _times(1 / 4, 4, low=4096, high=1048576),
+        _times(1 / 4, 4, high=1048576),
         (_NFS, _READS),
     ),
     _Rule(
         "mount.wsize",
         "larger requests to the server cost less, smaller ones begin earlier",
-        _times(1 / 4, 4, low=4096, high=1048576),
+        _times(1 / 4, 4, high=1048576),
         (_NFS, _WRITES),
     ),
     _Rule(
@@ -561,7 +568,7 @@ _RULES = (
     _Rule(
         "sysctl.vm.dirty_ratio",
         "above this share of memory a writer writes back itself",
-        _times(1 / 2, 2, high=60),
+        _times(1 / 2, 2, usual="20", high=60),
         (_WRITES, _BUFFERED),
     ),
     _Rule(
@@ -573,7 +580,7 @@ _RULES = (
     _Rule(
         "sysctl.vm.dirty_background_ratio",
         "from this share of memory on the kernel writes back while the load runs",
-        _times(1 / 5, 1 / 2),
+        _times(1 / 5, 1 / 2, usual="10"),
         (_WRITES, _BUFFERED),
     ),
     _Rule(
@@ -615,7 +622,7 @@ _RULES = (
     _Rule(
         "sysctl.vm.watermark_scale_factor",
         "memory that is reclaimed earlier is free when the page cache needs it",
-        _times(5, 20, high=1000),
+        _times(5, 20, usual="10", high=1000),
         (_BUFFERED,),
     ),
     *(
