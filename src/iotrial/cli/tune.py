@@ -166,8 +166,8 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     TARGET is a block device, a file, a directory, or the word loop (a loop device created for it,
     of --size); HOST:TARGET is a target on an ssh host.
 
-    The knobs follow from what lies below TARGET and from the load. None of their levels may lose
-    data, needs a boot, or is a limit by purpose. The baseline of each is the value in force.
+    The knobs follow from what lies below TARGET and from the load. None of their levels can lose
+    data, takes a boot, or is a limit by purpose. The baseline of each is the value in force.
 
     A search in single trials is followed by trials of what each change is worth, and by a proof
     of the combination against the values in force.

@@ -101,11 +101,10 @@ def character_of(workload: Workload, facts: Mapping[str, float]) -> WorkloadChar
     if isinstance(driver, SupportsCharacter):
         return driver.character(workload, facts)
     reach = driver.reach(workload)
-    caching = isinstance(driver, SupportsCaching)
     return WorkloadCharacter(
         reach.reads,
         reach.writes,
-        buffered=bool(driver.buffered(workload)) if caching else True,  # type: ignore[attr-defined]
+        buffered=not isinstance(driver, SupportsCaching) or bool(driver.buffered(workload)),
         depth=driver.depth(workload, facts) if isinstance(driver, SupportsQueueing) else 0,
     )
 

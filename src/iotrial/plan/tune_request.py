@@ -22,7 +22,7 @@ from typing import Any
 from iotrial.errors import StudyError, UsageError
 from iotrial.files import read_given
 from iotrial.model.study import digest
-from iotrial.model.tool import ToolTarget
+from iotrial.model.tool import SupportsSizedLoads, ToolTarget
 from iotrial.model.workload import Workload
 from iotrial.plan import template as templates
 from iotrial.plan.candidates import Candidate
@@ -268,7 +268,10 @@ def length_of(workload: Workload, target: ToolTarget, budget: float) -> tuple[fl
 
     Raises UsageError where these are too few for a search.
     """
-    seconds = tool(workload.tool).seconds(workload, target)
+    driver = tool(workload.tool)
+    seconds = driver.seconds(workload, target)
+    if isinstance(driver, SupportsSizedLoads):
+        seconds = driver.likely(workload, target)
     count = int(budget / (seconds + AROUND))
     if count < LEAST_TRIALS:
         need = LEAST_TRIALS * (seconds + AROUND)
