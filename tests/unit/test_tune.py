@@ -274,7 +274,7 @@ def test_a_latency_is_better_when_lower() -> None:
     _, comparison, new = judged(of, planned, done)
     assert new["scheduler"] == "mq-deadline"
     told = "\n".join(row(comparison.stages[0]).lines)
-    assert "scheduler: mq-deadline of 4: in the recommended combination −" in told
+    assert "scheduler: mq-deadline of 4: −" in told
     worth = next(each for each in comparison.stages[1].kept if each.factor == "scheduler")
     assert worth.why.startswith("−")
 
@@ -313,7 +313,9 @@ def test_the_budget_ends_the_search_and_leaves_time_for_the_proof() -> None:
     searched = sum(record.seconds for record in done if record.trial.stage == 1)
     assert 30 <= searched <= 34
     first = courses(OF, planned, done)[0]
-    assert "its share of the budget is used" in tune.ended(first.study, first.results.records)
+    found = tune.found(first.study, first.results.records)
+    assert found is not None
+    assert found.why == "its share of the budget is used"
 
 
 def test_how_much_may_come_is_known_before_and_bounds_what_comes() -> None:

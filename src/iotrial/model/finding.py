@@ -259,7 +259,7 @@ class RaceResult:
 
 
 @dataclass(frozen=True, slots=True)
-class ExpectedWorth:
+class FactorWorth:
     """What a search expects of a factor's ``level`` against its ``baseline`` in the recommended
     combination, as a ratio of the metric; ``low`` and ``high`` hold 95 % of what its model leaves
     open.  Where the baseline is ``recommended`` no more, that is its level; else the best other."""
@@ -285,7 +285,7 @@ class LevelSearch:
     noise: float
     missing: float
     why: str
-    worths: tuple[ExpectedWorth, ...]
+    worths: tuple[FactorWorth, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import math
 from dataclasses import replace
 
 from iotrial.model.finding import Finding, StageProgress, slim
-from iotrial.model.study import Factor, StageDecision, Then, ordered
+from iotrial.model.study import Factor, StageDecision, Study, Then, ordered
 from iotrial.model.trial import Treatment
 from iotrial.plan import tune
 from iotrial.plan.design import applies, cells
@@ -72,6 +72,11 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
             stands, why = base, f"not needed: {worth} in the combination"
         elif each.verdict == "cannot-tell":
             stands, why = base, f"not shown to be needed: {worth} in the combination"
+            if _seems_needed(course.study, each):
+                stands, why = (
+                    new,
+                    f"kept, though not shown to be needed: {worth} in the combination",
+                )
         decisions.append(StageDecision(name, (base, new), (stands,), stands, why))
     if any(each.stands != course.baselines[each.factor] for each in decisions):
         return tuple(decisions)
@@ -83,6 +88,16 @@ def _worths(course: StageProgress) -> tuple[StageDecision, ...]:
 
 
 _TOGETHER = "kept, since none of them is needed by itself"
+
+
+def _seems_needed(study: Study, without: Finding) -> bool:
+    """Whether a factor of which nothing is shown seems to be worth more than the margin, and more
+    than chance makes one seem: a quarter of its interval's half, some standard error or two."""
+    if not (without.low and without.high):
+        return False
+    gain = math.log(without.ratio) * (-1 if study.metrics.higher(without.metric) else 1)
+    half = math.log(without.high / without.low) / 2
+    return gain > max(math.log1p(study.decide.margin), half / 4)
 
 
 def _exceeded(course: StageProgress, label: str) -> str:

@@ -8,8 +8,9 @@ spell out:
    :data:`MOST_SEARCHED` trials a factor, or when :data:`SHARE` of the budget is used up.  Each
    factor goes on with its level in the recommended combination.  Nothing is claimed.
 2. ``worth``: that combination against the same with one factor back at its baseline, for each
-   factor that it changes, in randomised blocks.  A factor that is not shown to be needed goes back
-   to its baseline, unless that leaves nothing: of two that do the same, neither is needed.
+   factor that it changes, in randomised blocks.  A factor that is not shown to be needed, and does
+   not seem to be either, goes back to its baseline, unless that leaves nothing: of two that do the
+   same, neither is needed.
 3. ``confirm``: what is left against what was in force, on fresh trials, until that is decided.
 
 The claim is the last one's interval; what each factor is worth are the intervals of the second.
@@ -25,7 +26,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from iotrial.model.finding import ExpectedWorth, LevelSearch
+from iotrial.model.finding import FactorWorth, LevelSearch
 from iotrial.model.study import Design, Factor, Stage, StageDecision, Study, ordered
 from iotrial.model.trial import Treatment, TrialRecord
 from iotrial.plan.problem import StudyProblem
@@ -250,14 +251,14 @@ def found(study: Study, done: Sequence[TrialRecord]) -> LevelSearch | None:
     return LevelSearch(metric, len(seen), now.noise, now.promise, why, tuple(worths))
 
 
-def _expected(study: Study, now: TuneSummary, worth: KnobWorth) -> ExpectedWorth:
+def _expected(study: Study, now: TuneSummary, worth: KnobWorth) -> FactorWorth:
     factor = study.factors[worth.knob]
     labels, base = _labels(factor), baseline_first(factor)[0]
     # The search sees what is better as larger; people read the metric.
     ends = worth.ratio, worth.low, worth.high
     ratio, low, high = ends if _sign(study) > 0 else (1 / ends[0], 1 / ends[2], 1 / ends[1])
     changed = labels[now.best[worth.knob]] != base
-    return ExpectedWorth(factor.name, labels[worth.place], base, ratio, low, high, changed)
+    return FactorWorth(factor.name, labels[worth.place], base, ratio, low, high, changed)
 
 
 def recommended(

@@ -67,7 +67,7 @@ _NONE = 1e-10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Surface:
+class ResponseSurface:
     """A function of the combinations.  ``alone`` (levels,) are the effects of all factors' levels,
     one factor after the other; ``pairs`` (levels, levels) those of pairs, 0 within a factor;
     ``offsets`` (factors,) say where a factor's levels begin."""
@@ -99,7 +99,7 @@ class Surface:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AdditiveProcess:
+class ResponseProcess:
     """One process that the trials leave possible.  ``sizes`` (factors,), ``pair``, ``noise`` and
     ``drift`` are variances (``pair`` as a share); ``cells`` (trials, factors) and ``values``
     (trials,) what was measured, in order; ``lower`` the Cholesky factor of its covariance."""
@@ -113,11 +113,11 @@ class AdditiveProcess:
     drift: float
     lower: Floats
 
-    def mean(self) -> Surface:
+    def mean(self) -> ResponseSurface:
         """The expected surface, without the general level."""
         return self._explained(self.values)
 
-    def drawn(self, chance: np.random.Generator) -> Surface:
+    def drawn(self, chance: np.random.Generator) -> ResponseSurface:
         """A surface that agrees with the trials as far as their noise: one as it may be before
         anything is measured, moved by what the trials say against it."""
         before = self._before(chance)
@@ -125,9 +125,11 @@ class AdditiveProcess:
         noise = math.sqrt(self.noise) * chance.standard_normal(count)
         drift = math.sqrt(self.drift) * _half_of_time(count) @ chance.standard_normal(count)
         moved = self._explained(self.values - before.values(self.cells) - noise - drift)
-        return Surface(before.alone + moved.alone, before.pairs + moved.pairs, before.offsets)
+        return ResponseSurface(
+            before.alone + moved.alone, before.pairs + moved.pairs, before.offsets
+        )
 
-    def _explained(self, values: Floats) -> Surface:
+    def _explained(self, values: Floats) -> ResponseSurface:
         """What of ``values`` at the trials is the surface's, by factor and by pair."""
         weights = cho_solve((self.lower, True), values)
         rows = np.concatenate(
@@ -143,9 +145,9 @@ class AdditiveProcess:
         offsets = _offsets(counts)
         for begin, count in zip(offsets, counts, strict=True):
             pairs[begin : begin + count, begin : begin + count] = 0.0
-        return Surface(alone, pairs, offsets)
+        return ResponseSurface(alone, pairs, offsets)
 
-    def _before(self, chance: np.random.Generator) -> Surface:
+    def _before(self, chance: np.random.Generator) -> ResponseSurface:
         halves = [_half(code.tobytes(), len(code)) for code in self.codes]
         counts = [len(half) for half in halves]
         offsets = _offsets(counts)
@@ -162,12 +164,12 @@ class AdditiveProcess:
                 a, b = offsets[one], offsets[other]
                 pairs[a : a + counts[one], b : b + counts[other]] = table
                 pairs[b : b + counts[other], a : a + counts[one]] = table.T
-        return Surface(alone, pairs, offsets)
+        return ResponseSurface(alone, pairs, offsets)
 
 
 def processes(
     counts: Sequence[int], ordered: Sequence[bool], cells: Indices, values: Floats, seed: int
-) -> tuple[AdditiveProcess, ...]:
+) -> tuple[ResponseProcess, ...]:
     """:data:`DRAWS` processes for what was measured.
 
     ``counts`` (factors,) are the numbers of levels, ``ordered`` whether these have an order;
@@ -208,10 +210,10 @@ class _Target:
         likelihood = -0.5 * self._values @ solved - np.log(np.diag(lower)).sum()
         return float(likelihood + _likely(point, len(self._codes)))
 
-    def process(self, point: Floats) -> AdditiveProcess:
+    def process(self, point: Floats) -> ResponseProcess:
         sizes, pair, noise, drift = _variances(point, len(self._codes))
         lower = cholesky(self._covariance(point), lower=True)
-        return AdditiveProcess(
+        return ResponseProcess(
             self._codes, self._cells, self._values, sizes, pair, noise, drift, lower
         )
 

@@ -38,7 +38,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iotrial.stats.additive import AdditiveProcess, Cell, Surface, processes
+from iotrial.stats.additive import Cell, ResponseProcess, ResponseSurface, processes
 from iotrial.stats.blocks import Indices
 
 DRAWN = 4
@@ -185,7 +185,11 @@ def summary(grid: KnobGrid, trials: tuple[KnobTrial, ...], margin: float, seed: 
 
 
 def _worth(
-    grid: KnobGrid, mean: Surface, surfaces: Sequence[Surface], best: Cell, knob: int
+    grid: KnobGrid,
+    mean: ResponseSurface,
+    surfaces: Sequence[ResponseSurface],
+    best: Cell,
+    knob: int,
 ) -> KnobWorth:
     one, other = best, _with(best, knob, grid.baseline[knob])
     if one == other:
@@ -204,16 +208,16 @@ def _worth(
 class _Known:
     """The processes of the response, its expected surface, and that of the limited metric."""
 
-    gains: tuple[AdditiveProcess, ...]
-    mean: Surface
-    late: Surface | None
+    gains: tuple[ResponseProcess, ...]
+    mean: ResponseSurface
+    late: ResponseSurface | None
 
 
 @functools.lru_cache(maxsize=16)
 def _known(grid: KnobGrid, trials: tuple[KnobTrial, ...]) -> _Known:
     cells = np.array([trial.cell for trial in trials], dtype=np.intp)
 
-    def of(values: Sequence[float]) -> tuple[AdditiveProcess, ...]:
+    def of(values: Sequence[float]) -> tuple[ResponseProcess, ...]:
         found = np.array(values, dtype=np.float64)
         return processes(grid.counts, grid.ordered, cells, found, len(trials))
 
@@ -224,24 +228,27 @@ def _known(grid: KnobGrid, trials: tuple[KnobTrial, ...]) -> _Known:
         # The level is the processes' least known part: the surface is shifted to what was seen.
         mean = _mean(of(lates))
         shift = float(np.median(np.array(lates) - mean.values(cells)))
-        late = Surface(mean.alone + shift / len(grid.counts), mean.pairs, mean.offsets)
+        late = ResponseSurface(mean.alone + shift / len(grid.counts), mean.pairs, mean.offsets)
     return _Known(gains, _mean(gains), late)
 
 
-def _mean(found: Sequence[AdditiveProcess]) -> Surface:
+def _mean(found: Sequence[ResponseProcess]) -> ResponseSurface:
     surfaces = [process.mean() for process in found]
     alone = np.mean([surface.alone for surface in surfaces], axis=0)
     pairs = np.mean([surface.pairs for surface in surfaces], axis=0)
-    return Surface(alone, pairs, surfaces[0].offsets)
+    return ResponseSurface(alone, pairs, surfaces[0].offsets)
 
 
-def _score(surface: Surface, late: Surface | None, cell: Cell) -> float:
+def _score(surface: ResponseSurface, late: ResponseSurface | None, cell: Cell) -> float:
     above = max(0.0, late.value(cell)) if late else 0.0
     return surface.value(cell) - LATE * above
 
 
 def _best_of(
-    grid: KnobGrid, surface: Surface, late: Surface | None, chance: np.random.Generator
+    grid: KnobGrid,
+    surface: ResponseSurface,
+    late: ResponseSurface | None,
+    chance: np.random.Generator,
 ) -> Cell:
     """The best combination: one knob after the other until none changes, from the baseline and
     from random places."""
@@ -262,7 +269,7 @@ def _best_of(
 
 
 def _improved(
-    grid: KnobGrid, surface: Surface, late: Surface | None, cell: Cell, knob: int
+    grid: KnobGrid, surface: ResponseSurface, late: ResponseSurface | None, cell: Cell, knob: int
 ) -> Cell:
     """The same with the best level of one knob."""
     count = grid.counts[knob]
