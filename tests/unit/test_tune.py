@@ -276,7 +276,7 @@ def test_a_latency_is_better_when_lower() -> None:
     told = "\n".join(row(comparison.stages[0]).lines)
     assert "scheduler: mq-deadline of 4: −" in told
     worth = next(each for each in comparison.stages[1].kept if each.factor == "scheduler")
-    assert worth.why.startswith("−")
+    assert "−" in worth.why
 
 
 def test_a_limit_is_not_exceeded() -> None:

@@ -57,6 +57,8 @@ from iotrial.tunables.boot import takes_boot
 
 BLOCKS_BEFORE_LOOKING = 2
 """Blocks before the first look."""
+LEAST_OF_STAGE = 4
+"""Blocks of a stage that may take a share of the budget, which two of them could not use."""
 MOST_ATTEMPTS = 3
 """An INVALID trial is queued again until it was tried this often."""
 Slot = tuple[str, int, str, Treatment]
@@ -77,7 +79,8 @@ def blocks_now(study: Study, planned: Sequence[Trial], done: Sequence[TrialRecor
         return min(BLOCKS_BEFORE_LOOKING, most)
     if waiting(planned, done) or reached >= most or _decided(study, planned, done):
         return reached
-    if 0 < study.design.share <= sum(record.seconds + record.prepared for record in done):
+    spent = sum(record.seconds + record.prepared for record in done)
+    if reached >= LEAST_OF_STAGE and 0 < study.design.share <= spent:
         return reached
     return reached + 1
 

@@ -9,7 +9,8 @@ drawn from the process were the true one: what is promising is tried, and so is 
 yet (:func:`next_cells`).
 
 *What is recommended* is the combination of the highest expected response, with every knob back at
-its baseline that is not worth a third of the margin in it (:func:`summary`).
+its baseline that is not expected to be worth a third of the margin in it, or that is worth nothing
+by one in four of the surfaces drawn (:func:`summary`).
 
 *Its end.*  ``promise`` is by how much the best of all combinations is expected to be better than
 the recommended one.  When that is little, another trial does not pay.
@@ -47,6 +48,10 @@ CLIMBS = 3
 """Places from which the best combination of a surface is looked for."""
 LATE = 5.0
 """What a combination above the limit loses: so many times as much as it is above it."""
+LIKELY = 0.75
+"""Share of the surfaces that must have a knob worth something."""
+_SURELY = 0.05
+"""A log: whoever is above the limit by more without a knob needs it, whatever it is worth."""
 _ROUNDS = 6
 _DESIGNS = 300
 """Random designs, of which the most balanced one begins."""
@@ -168,9 +173,9 @@ def summary(grid: KnobGrid, trials: tuple[KnobTrial, ...], margin: float, seed: 
     """Where the search stands.  Of two trials at least; ``margin`` as a share."""
     known = _known(grid, trials)
     chance = np.random.default_rng(seed)
-    best = _best_of(grid, known.mean, known.late, chance)
-    best = _without_idle(grid, known, best, math.log1p(margin) / 3)
     surfaces = [process.drawn(chance) for process in known.gains for _ in range(DRAWN)]
+    best = _best_of(grid, known.mean, known.late, chance)
+    best = _without_idle(grid, known, surfaces, best, math.log1p(margin) / 3)
     missing = [
         surface.value(_best_of(grid, surface, known.late, chance)) - surface.value(best)
         for surface in surfaces
@@ -283,9 +288,12 @@ def _improved(
     return cell
 
 
-def _without_idle(grid: KnobGrid, known: _Known, best: Cell, worth: float) -> Cell:
-    """The same with every knob back at its baseline that is worth less than ``worth`` (a log),
-    the least first."""
+def _without_idle(
+    grid: KnobGrid, known: _Known, surfaces: Sequence[ResponseSurface], best: Cell, worth: float
+) -> Cell:
+    """The same with every knob back at its baseline that is expected to be worth less than
+    ``worth`` (a log), or that less than :data:`LIKELY` of the surfaces have worth anything, the
+    least first."""
     now = best
     while True:
         back = [
@@ -293,10 +301,20 @@ def _without_idle(grid: KnobGrid, known: _Known, best: Cell, worth: float) -> Ce
             for knob, base in enumerate(grid.baseline)
             if now[knob] != base and grid.allowed(_with(now, knob, base))
         ]
-        scores = [_score(known.mean, known.late, cell) for cell in back]
-        if not back or _score(known.mean, known.late, now) - max(scores) > worth:
+        losses = [
+            (
+                float(np.quantile([s.value(now) - s.value(cell) for s in surfaces], 1 - LIKELY)),
+                _score(known.mean, known.late, now) - _score(known.mean, known.late, cell) - worth,
+            )
+            for cell in back
+        ]
+        needed = [known.late is not None and late > LATE * _SURELY for _, late in losses]
+        scores = [
+            math.inf if keeps else min(each) for each, keeps in zip(losses, needed, strict=True)
+        ]
+        if not back or min(scores) > 0:
             return now
-        now = back[scores.index(max(scores))]
+        now = back[scores.index(min(scores))]
 
 
 def _with(cell: Cell, knob: int, place: int) -> Cell:
