@@ -10,7 +10,7 @@ yet (:func:`next_cells`).
 
 *What is recommended* is the combination of the highest expected response, with every knob back at
 its baseline that is not expected to be worth a third of the margin in it, or that is worth nothing
-by one in four of the surfaces drawn (:func:`summary`).
+by two in five of the surfaces drawn (:func:`summary`).
 
 *Its end.*  ``promise`` is by how much the best of all combinations is expected to be better than
 the recommended one.  When that is little, another trial does not pay.
@@ -48,7 +48,7 @@ CLIMBS = 3
 """Places from which the best combination of a surface is looked for."""
 LATE = 5.0
 """What a combination above the limit loses: so many times as much as it is above it."""
-LIKELY = 0.75
+LIKELY = 0.6
 """Share of the surfaces that must have a knob worth something."""
 _SURELY = 0.05
 """A log: whoever is above the limit by more without a knob needs it, whatever it is worth."""
