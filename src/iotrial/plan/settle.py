@@ -92,12 +92,12 @@ _TOGETHER = "kept, since none of them is needed by itself"
 
 def _seems_needed(study: Study, without: Finding) -> bool:
     """Whether a factor of which nothing is shown seems to be worth more than the margin, and more
-    than chance makes one seem: a quarter of its interval's half, some standard error or two."""
+    than chance often makes one seem: half of its half interval, a standard error or two."""
     if not (without.low and without.high):
         return False
     gain = math.log(without.ratio) * (-1 if study.metrics.higher(without.metric) else 1)
     half = math.log(without.high / without.low) / 2
-    return gain > max(math.log1p(study.decide.margin), half / 4)
+    return gain > max(math.log1p(study.decide.margin), half / 2)
 
 
 def _exceeded(course: StageProgress, label: str) -> str:
