@@ -184,8 +184,14 @@ class Recorder:
         place = journal_folder(self.host)
         path = f"{place}/{self.name}.journal"
         with guarded(self.host, path, lock_path(self.host), lease_of(self.host, LEASE)):
-            header = {"boot_id": boot_id(self.host), "token": self.name, "study": "a recording"}
-            journal = open_journal(self.host, place, {**header, "at": time.time()})
+            header = {
+                "boot_id": boot_id(self.host),
+                "token": self.name,
+                "study": "a recording",
+                "results": str(self.folder.resolve()),
+                "at": time.time(),
+            }
+            journal = open_journal(self.host, place, header)
             plan = {"name": f"trace instance {self.name}", **numbered(_argv("remove", self.name))}
             journal.owe_made(ResourceUndo("command", plan))
             try:

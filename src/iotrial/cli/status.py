@@ -165,7 +165,8 @@ def _of_host(output: Output, what: str | None, *, pretend: bool) -> int:
     for each in owing:
         since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.opened))
         owed = "" if running else ", to restore:"
-        output.answer(Text(f"{each.study} ({each.results}), since {since}{owed}"))
+        where = f" ({each.results})" if each.results else ""
+        output.answer(Text(f"{each.study}{where}, since {since}{owed}"))
         for line in each.describe():
             output.answer(Text(f"  {line}"))
     for line in booted:
