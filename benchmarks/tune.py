@@ -274,6 +274,9 @@ def tell_kinds(found: Mapping[str, Sequence[Outcome]], kinds: Sequence[str]) -> 
         row = ""
         for kind in kinds:
             part = [each for each in own if each.kind == kind]
+            if not part:
+                row += f"{'-':>14}"
+                continue
             share = np.mean([100 * each.shares[LOOKS.index(40)] for each in part])
             until = float(np.median([each.until_most for each in part]))
             row += f"{f'{share:.0f} %, {_trials(until)}':>14}"
@@ -333,6 +336,11 @@ def tell_trials(limits: Limits, found: Mapping[str, Sequence[Outcome]]) -> None:
                 limits.at_most(name, ratio, RATIO)
             else:
                 limits.tell(name, ratio)
+        for method in found:
+            values = [float(until(each)) for each in found[method]]
+            limits.tell(
+                f"  {method}, mean, where more is {TRIALS + 1}", mean_of(values), form=".0f"
+            )
 
 
 def tell_ends(limits: Limits, own: Sequence[Outcome]) -> None:
