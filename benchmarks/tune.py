@@ -491,12 +491,17 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="every search, into this file")
     parser.add_argument("--picture", type=Path, help="the shares over the trials, as SVG")
     parser.add_argument("--measure", action="store_true", help="measure the loop device anew")
-    asked = parser.parse_args()
+    asked, limits = parser.parse_args(), Limits()
     if asked.measure:
         measure()
         tell_table()
-        return 0
-    began, limits = time.monotonic(), Limits()
+    else:
+        compare(asked, limits)
+    return limits.status()
+
+
+def compare(asked: argparse.Namespace, limits: Limits) -> None:
+    began = time.monotonic()
     kinds = (asked.only,) if asked.only else KINDS
     surfaces = 1 if asked.quick else asked.surfaces
     slow = 0 if asked.quick else asked.smac
@@ -521,7 +526,6 @@ def main() -> int:
         real = by_method(each for each in found if each.kind != "null")
         asked.picture.write_text(picture(real), encoding="utf-8")
     print(f"\ntook {time.monotonic() - began:.0f} s")
-    return limits.status()
 
 
 def tell(limits: Limits, found: Sequence[Outcome], kinds: Sequence[str], surfaces: int) -> None:

@@ -35,10 +35,12 @@ def disk(tmp_path: Path) -> Iterator[str]:
         text=True,
         check=True,
     ).stdout.strip()
+    former = setting(found).read_text()
     try:
         setting(found).write_text(str(SMALL))
         yield found
-    finally:
+    finally:  # a loop device keeps its settings for who gets it next
+        setting(found).write_text(former)
         subprocess.run(["losetup", "--detach", found], check=True)
 
 

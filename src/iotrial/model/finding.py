@@ -277,7 +277,8 @@ class FactorWorth:
 class LevelSearch:
     """Where a search for the best levels stands: the valid ``trials``, their ``noise`` (standard
     deviation of the log), the share by which the best combination is expected to be better than
-    the recommended one (``missing``), and ``why`` it ended.  ``worths`` are of all factors that it
+    the recommended one by changes that are each worth the margin (``missing``), and ``why`` it
+    ended.  ``worths`` are of all factors that it
     varied, the largest first."""
 
     metric: str

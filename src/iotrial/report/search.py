@@ -27,9 +27,10 @@ _MOST = 100.0
 def said(found: LevelSearch) -> str:
     """How far the search came and why it ended."""
     return (
-        f"{found.trials} trials, noise {found.noise:.1%} per trial. The best combination is"
-        f" expected to be {found.missing:.1%} better than the recommended one. The search ended:"
-        f" {found.why}. These are expectations of a model, from which nothing is claimed."
+        f"{found.trials} trials, noise {found.noise:.1%} per trial. Expected to be missing to the"
+        f" best combination, in changes that are each worth the margin: {found.missing:.1%}. The"
+        f" search ended: {found.why}. These are expectations of a model; nothing is claimed from"
+        " them."
     )
 
 
