@@ -309,13 +309,24 @@ def test_a_limit_is_not_exceeded() -> None:
 
 
 def test_the_budget_ends_the_search_and_leaves_time_for_the_proof() -> None:
-    planned, done = executed(OF, FEW)
+    planned, done = executed(OF, FEW, sd=0.08)
     searched = sum(record.seconds for record in done if record.trial.stage == 1)
     assert 30 <= searched <= 34
     first = courses(OF, planned, done)[0]
     found = tune.found(first.study, first.results.records)
     assert found is not None
     assert found.why == "its share of the budget is used"
+
+
+def test_a_search_ends_by_itself_when_nothing_worth_the_margin_is_missing() -> None:
+    of = parsed(design="")
+    planned, done = executed(of, FEW)
+    first = courses(of, planned, done)[0]
+    found = tune.found(first.study, first.results.records)
+    assert found is not None
+    assert found.why == "more trials are not expected to pay"
+    assert found.missing < 0.015
+    assert found.trials < tune.most(of.factors)
 
 
 def test_how_much_may_come_is_known_before_and_bounds_what_comes() -> None:
