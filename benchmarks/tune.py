@@ -3,6 +3,7 @@
     ./dev bench tune [--quick] [--surfaces 8] [--seed 1] [--cores 2] [--only cap]
                      [--peers PYTHON] [--no-peers] [--json FILE] [--picture FILE.svg]
     ./dev bench tune --measure
+    ./dev bench tune --real [--seed 1] [--peers PYTHON] [--no-peers]
 
 Responses to 8 to 20 knobs are put together from what ten settings did to a loop device, with the
 shape of its noise and its drift (_tune_measured.py, tune-loop.csv), and from what I/O schedulers
@@ -26,7 +27,9 @@ ratio is above the true one.
 
 Prints each figure, the mean over the surfaces with its 95 % t interval, beside its limit, and exits
 1 when a limit is missed.  The same seed gives the same figures, on any number of cores.
---measure, as root, measures the loop device of this machine anew and writes the table.
+--measure, as root, measures the loop device of this machine anew and writes the table.  --real, as
+root: the same searches with trials of fio on a loop device, with a throttle behind one of twelve
+knobs (_tune_real.py).
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ from _tune_peers import (
     Spoke,
     Spoken,
 )
+from _tune_real import RealDevice, RealSurface, real_device
 from _tune_surfaces import KINDS, SURE, Cell, Machine, Surface, drawn
 from scipy.special import stdtrit
 
@@ -490,14 +494,77 @@ def main() -> int:
     parser.add_argument("--smac", type=int, default=2, help="surfaces of each kind for SMAC: slow")
     parser.add_argument("--json", type=Path, help="every search, into this file")
     parser.add_argument("--picture", type=Path, help="the shares over the trials, as SVG")
+    parser.add_argument("--real", action="store_true", help="trials of fio on a loop device")
     parser.add_argument("--measure", action="store_true", help="measure the loop device anew")
     asked, limits = parser.parse_args(), Limits()
     if asked.measure:
         measure()
         tell_table()
+    elif asked.real:
+        search_really(asked, limits)
     else:
         compare(asked, limits)
     return limits.status()
+
+
+REAL_TRIALS, REAL_ROUNDS = 48, 4
+
+
+def search_really(asked: argparse.Namespace, limits: Limits) -> None:
+    """Each search on the same real device: until when it had not found what throttles it, how many
+    other knobs it would change, and what two fresh trials say of what it names."""
+    surface = RealSurface()
+    environment = None if asked.no_peers else Environment(asked.peers)
+    found: dict[str, list[RealOutcome]] = {}
+    try:
+        for round_ in range(REAL_ROUNDS):
+            seed = asked.seed * 100 + round_
+            with real_device(seed) as device:
+                searches: dict[str, Search] = {
+                    OURS: Iotrial(surface, seed, MARGIN),
+                    "random": Random(surface, seed),
+                    "by hand": ByHand(surface, seed),
+                }
+                names = environment.versions if environment else ()
+                spokes = {name: Spoke(environment.python) for name in names} if environment else {}
+                for name, spoke in spokes.items():
+                    searches[name] = Spoken(spoke, name, surface, seed, REAL_TRIALS)
+                for name, search in searches.items():
+                    found.setdefault(name, []).append(really(device, search))
+                for spoke in spokes.values():
+                    spoke.close()
+    finally:
+        if environment:
+            environment.close()
+    print(machine())
+    print(f"{REAL_ROUNDS} rounds of {REAL_TRIALS} trials; a throttle behind one of twelve knobs")
+    for name, each in found.items():
+        until = [one.until for one in each]
+        print(f"  {name:10} lifted for good after {until} trials ({REAL_TRIALS + 1}: never);"
+              f" other knobs changed {[one.others for one in each]}")  # fmt: skip
+    ours = [one.until for one in found[OURS]]
+    limits.at_least("the throttle is found by iotrial (share of rounds)",
+                 sum(each <= REAL_TRIALS for each in ours) / len(ours), 1.0)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class RealOutcome:
+    until: int
+    others: int
+
+
+def really(device: RealDevice, search: Search) -> RealOutcome:
+    kept = []
+    claim: Claim = RealSurface().baseline, 0.0
+    for _ in range(REAL_TRIALS):
+        cell = search.ask()
+        if cell is not None:
+            search.tell(cell, device.trial(cell))
+            claim = search.claim()
+        kept.append(device.found(claim[0]))
+    lost = max((at for at, good in enumerate(kept, 1) if not good), default=0)
+    changed = sum(place != 0 for place in claim[0])
+    return RealOutcome(lost + 1, changed - device.found(claim[0]))
 
 
 def compare(asked: argparse.Namespace, limits: Limits) -> None:
