@@ -103,7 +103,7 @@ class ByHand:
         for knob in np.random.default_rng(seed).permutation(len(surface.counts)).tolist():
             for cell in self._alternatives(knob):
                 self._left += [cell] * times
-        self._last = False
+        self._last: Cell | None = None
 
     def _alternatives(self, knob: int) -> list[Cell]:
         base = self._surface.baseline
@@ -111,18 +111,18 @@ class ByHand:
         return [(*base[:knob], at, *base[knob + 1 :]) for at in places if at != base[knob]]
 
     def ask(self) -> Cell | None:
-        if not self._left and not self._last:
-            self._last = True
-            self._left = [self._together()] * self._times
+        if not self._left and self._last is None:
+            self._last = self._together()
+            self._left = [self._last] * self._times
         return self._left.pop(0) if self._left else None
 
     def tell(self, cell: Cell, value: float) -> None:
         self._seen.add(cell, value)
 
     def claim(self) -> Claim:
+        if self._last is not None and not self._left:
+            return self._last, self._seen.gain(self._last)
         together = self._together()
-        if self._last and not self._left:
-            return together, self._seen.gain(together)
         alone = [
             (*self._seen.baseline[:knob], at, *self._seen.baseline[knob + 1 :])
             for knob, at in enumerate(together)
