@@ -507,7 +507,7 @@ def main() -> int:
     return limits.status()
 
 
-REAL_TRIALS, REAL_ROUNDS = 48, 4
+REAL_TRIALS, REAL_ROUNDS = 40, 3
 
 
 def search_really(asked: argparse.Namespace, limits: Limits) -> None:

@@ -428,3 +428,17 @@ def test_of_two_trials_something_can_be_said() -> None:
     found = summary(grid, (KnobTrial((0, 0), 1.0), KnobTrial((1, 1), 1.5)), 0.03, 1)
     assert found.promise >= 0
     assert len(found.worths) == 2
+
+
+def test_a_pair_that_was_never_tried_is_not_expected_to_make_up_for_those_that_were() -> None:
+    """Of effects that sum to 0 over levels, the one that is not known is as good as the others are
+    bad."""
+    chance = np.random.default_rng(4)
+    good, bad = [(1, 1)] * 40, [(0, 1), (1, 0), (2, 1), (1, 2), (0, 2)] * 2
+    cells_ = np.array([(a, b, int(chance.integers(2))) for a, b in (*bad, *good)])
+    worse = np.where((cells_[:, 0] == 1) & (cells_[:, 1] == 1), 0.0, -2.0)
+    values = worse + 0.03 * chance.standard_normal(len(cells_))
+    for process in processes((3, 3, 2), (False,) * 3, cells_, values, 1):
+        surface = process.mean()
+        untried = max(surface.value((a, b, 0)) for a, b in ((0, 0), (2, 0), (2, 2)))
+        assert untried < surface.value((1, 1, 0)) - 0.5

@@ -4,9 +4,8 @@ drift of the machine, and the noise of a trial.
 A Gaussian process over combinations and over the order of the trials.  Each factor has a size of
 its own, which says how far its levels may lie apart; that of a pair follows from its two factors'
 sizes.  What is found of a few factors therefore matters, and of the many that do little, little is
-believed.  Effects of a factor sum to 0 over its levels, those of a pair over the levels of either,
-so that a pair does not explain what its factors do alone.  Of a factor whose levels have an order,
-neighbours are alike to some degree.
+believed.  A level, or a pair of levels, that was never tried is expected to do nothing.  Of a
+factor whose levels have an order, neighbours are alike to some degree.
 
 Sizes, noise and drift are not fixed at what is likeliest: of ten trials that would be a guess taken
 for knowledge.  Several sets of them are drawn from what the trials leave open (slice sampling), and
@@ -17,8 +16,6 @@ References:
     chapters 2 and 5 (posterior, marginal likelihood).
     D. Duvenaud, H. Nickisch and C. E. Rasmussen (2011), Additive Gaussian processes, NIPS 24,
     226-234 (sums over one and two factors).
-    M. Plumlee and V. R. Joseph (2018), Orthogonal Gaussian process models, Statistica Sinica 28,
-    601-619 (effects that sum to 0).
     C. M. Carvalho, N. G. Polson and J. G. Scott (2010), The horseshoe estimator for sparse
     signals, Biometrika 97, 465-480 (half-Cauchy sizes).
     M. Hamada and C. F. J. Wu (1992), Analysis of designed experiments with complex aliasing,
@@ -314,17 +311,16 @@ def _half_of_time(count: int) -> Floats:
 
 @functools.lru_cache(maxsize=64)
 def _code(count: int, in_order: bool) -> Floats:  # noqa: FBT001 (a cached function of two facts)
-    """What two levels of a factor tell of one another (levels, levels): 0 on the average over all,
-    1 of a level by itself on the average."""
+    """What two levels of a factor tell of one another (levels, levels), 1 of a level with itself.
+
+    Effects are not made to sum to 0: what of a pair was never tried would then be expected to be as
+    good as what was tried is bad."""
     places = np.arange(count)
     plain = np.eye(count)
-    if in_order:
-        near = np.exp(-np.abs(places[:, None] - places[None, :]) / 1.5)
-        plain = ALIKE * near + (1 - ALIKE) * plain
-    middle = np.eye(count) - 1 / count
-    centred = middle @ plain @ middle
-    found: Floats = centred * count / np.trace(centred) if count > 1 else centred
-    return found
+    if not in_order:
+        return plain
+    found: Floats = ALIKE * np.exp(-np.abs(places[:, None] - places[None, :]) / 1.5)
+    return found + (1 - ALIKE) * plain
 
 
 @functools.lru_cache(maxsize=256)
