@@ -13,8 +13,9 @@ import math
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,7 +103,11 @@ def real_device(seed: int) -> Iterator[RealDevice]:
             for name, value in former.items():
                 (queue / name).write_text(value)
             subprocess.run(("losetup", "--detach", device), check=True)
-            group.rmdir()
+            for _ in range(50):  # a fio that was interrupted is still in it
+                with suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(0.1)
 
 
 def read(path: Path) -> str:
