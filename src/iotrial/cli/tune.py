@@ -512,4 +512,5 @@ def _hint(output: Output, folder: Path) -> None:
 
     results = open_results(folder)
     if not results.pretended and winners(results, judge(results).comparison):
-        output.note(f"to try the recommended settings, with a way back: iotrial keep {folder} try")
+        command = f"{called()} keep {folder} try"
+        output.note(f"to try the recommended settings, with a way back: {command}")

@@ -262,7 +262,8 @@ class RaceResult:
 class FactorWorth:
     """What a search expects of a factor's ``level`` against its ``baseline`` in the recommended
     combination, as a ratio of the metric; ``low`` and ``high`` hold 95 % of what its model leaves
-    open.  Where the baseline is ``recommended`` no more, that is its level; else the best other."""
+    open.  It is the ``recommended`` level or, of a factor that stays at its baseline, the best
+    other one."""
 
     factor: str
     level: str
@@ -278,8 +279,7 @@ class LevelSearch:
     """Where a search for the best levels stands: the valid ``trials``, their ``noise`` (standard
     deviation of the log), the share by which the best combination is expected to be better than
     the recommended one by changes that are each worth the margin (``missing``), and ``why`` it
-    ended.  ``worths`` are of all factors that it
-    varied, the largest first."""
+    ended.  ``worths`` are of all factors that it varied: those to be changed first."""
 
     metric: str
     trials: int

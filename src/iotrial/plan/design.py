@@ -150,12 +150,10 @@ def cells(study: Study, workload: str) -> tuple[Treatment, ...]:
         )
     factors = [factor for factor in study.factors if applies(factor, workload)]
     excluded = functools.partial(_excluded, study)
-    if study.design.kind == "one-at-a-time":
+    if study.design.kind in ("one-at-a-time", "tune"):
         return one_at_a_time(factors, excluded)
     if study.design.kind == "fraction":
         return fraction(study, factors, excluded)
-    if study.design.kind == "tune":
-        return tune.each_level(study)
     return study.treatments(workload)
 
 

@@ -75,8 +75,8 @@ def problems(study: Study) -> Iterator[StudyProblem]:
         if factor.hard:
             message = "a search changes levels in every trial, but this factor is hard to change"
             yield StudyProblem(("factors", factor.name, "hard"), message, "Remove it.")
-    (primary, *more), *_ = [study.decide.primary or (("", ""),)]
-    if more or study.metrics.higher(primary[1]) is None:
+    metrics = [metric for _, metric in study.decide.primary]
+    if len(metrics) != 1 or study.metrics.higher(metrics[0]) is None:
         message = "a search needs one primary metric, with a direction"
         yield StudyProblem(("decide", "primary"), message, 'For example primary = "read.iops"')
     if len(study.decide.limits) > 1:
@@ -101,23 +101,6 @@ def most(factors: Sequence[Factor]) -> int:
     """Trials of a search at most."""
     varied = sum(len(factor.levels) != 1 for factor in factors)
     return max(LEAST_SEARCHED, MOST_SEARCHED * varied)
-
-
-def each_level(study: Study) -> tuple[Treatment, ...]:
-    """Combinations in which every level occurs: those of all combinations that are looked at where
-    the very many of a search cannot be."""
-    labels = [baseline_first(factor) for factor in study.factors]
-    base = tuple((f.name, known[0]) for f, known in zip(study.factors, labels, strict=True))
-    others = (
-        (*base[:at], (base[at][0], label), *base[at + 1 :])
-        for at, known in enumerate(labels)
-        for label in known[1:]
-    )
-    return tuple(
-        cell
-        for cell in (base, *others)
-        if not any(set(pairs) <= set(cell) for pairs in study.exclude)
-    )
 
 
 def next_batch(study: Study, tried: int, done: Sequence[TrialRecord]) -> tuple[Treatment, ...]:
@@ -271,10 +254,11 @@ def recommended(
     for factor in several:
         label, why = factor.baseline, "no valid trials"
         if each := known.get(factor.name):
-            label = each.level if each.recommended else each.baseline
-            why = f"{format_change(each.ratio)} expected"
+            change = format_change(each.ratio)
+            label, why = each.level, f"{change} expected"
             if not each.recommended:
-                why = f"no level is expected to be worth a change ({each.level}: {why[:-9]})"
+                label = each.baseline
+                why = f"no level is expected to be worth a change ({each.level}: {change})"
         labels = tuple(level.label for level in factor.levels)
         decisions.append(StageDecision(factor.name, labels, (label,), label, why))
     return decisions

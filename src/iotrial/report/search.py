@@ -1,5 +1,5 @@
-"""What a report says of a search for the best levels: what each factor is expected to be worth, and
-where the trials went.  Nothing of it is claimed, and it says so."""
+"""What a report says of a search for the best levels: what each factor is expected to be worth.
+Nothing of it is claimed, and it says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HEAD = ("factor", "level", "instead of", "expected (95 % by the model)", "recomm
 _ROW = 46
 _LOOKS = {
     "recommended": (drawing.BETTER, "circle"),
-    "baseline is better": (drawing.MUTED, "diamond"),
+    "stays at its baseline": (drawing.MUTED, "diamond"),
 }
 _MOST = 100.0
 """Per cent: an end beyond this is cut, its label has it."""
@@ -35,7 +35,7 @@ def said(found: LevelSearch) -> str:
 
 
 def rows(found: LevelSearch) -> Iterator[tuple[str, ...]]:
-    """One a factor, the one that is worth most first."""
+    """One a factor."""
     for each in found.worths:
         told = (
             f"{format_change(each.ratio)} ({format_change(each.low)} … {format_change(each.high)})"
@@ -122,5 +122,5 @@ def _row(place: int, found: LevelSearch) -> Row:
     )
     level = f"{visible(each.level)}: {format_change(each.ratio)}"
     name = f"{place}\n{visible(each.factor)}\n{level}"
-    kind = "recommended" if each.recommended else "baseline is better"
+    kind = "recommended" if each.recommended else "stays at its baseline"
     return {"row": name, "kind": kind, "change": change, "low": low, "high": high}

@@ -51,8 +51,6 @@ LATE = 5.0
 """What a combination above the limit loses: so many times as much as it is above it."""
 LIKELY = 0.6
 """Share of the surfaces that must have a knob worth something."""
-_SURELY = 0.05
-"""A log: whoever is above the limit by more without a knob needs it, whatever it is worth."""
 _ROUNDS = 6
 _DESIGNS = 300
 """Random designs, of which the most balanced one begins."""
@@ -318,17 +316,11 @@ def _without_idle(
             for knob, base in enumerate(grid.baseline)
             if now[knob] != base and grid.allowed(_with(now, knob, base))
         ]
-        losses = [
-            (
-                float(np.quantile([s.value(now) - s.value(cell) for s in surfaces], 1 - LIKELY)),
-                _score(known.mean, known.late, now) - _score(known.mean, known.late, cell) - worth,
-            )
-            for cell in back
-        ]
-        needed = [known.late is not None and late > LATE * _SURELY for _, late in losses]
-        scores = [
-            math.inf if keeps else min(each) for each, keeps in zip(losses, needed, strict=True)
-        ]
+        scores = []
+        for cell in back:
+            gains = [_score(s, known.late, now) - _score(s, known.late, cell) for s in surfaces]
+            mean = _score(known.mean, known.late, now) - _score(known.mean, known.late, cell)
+            scores.append(min(float(np.quantile(gains, 1 - LIKELY)), mean - worth))
         if not back or min(scores) > 0:
             return now
         now = back[scores.index(min(scores))]
