@@ -40,7 +40,7 @@ from typing import Protocol
 import numpy as np
 from _tune_surfaces import Cell, Surface
 
-from iotrial.plan.tune import CONFIRM_BLOCKS, IN_BATCH, PAYS
+from iotrial.plan.tune import START, least_promise
 from iotrial.stats import tune
 from iotrial.stats.tune import KnobGrid, KnobTrial
 
@@ -148,14 +148,12 @@ class Iotrial:
         self._grid = KnobGrid(counts, surface.ordered, surface.baseline)
         self._seed, self._margin = seed, margin
         self._trials: list[KnobTrial] = []
-        least = max(len(counts) + 1, 2 * max(counts))
-        self._left = list(tune.start(self._grid, -(-least // IN_BATCH) * IN_BATCH, seed))
+        self._left = list(tune.start(self._grid, START, seed))
 
     def ask(self) -> Cell:
-        if not self._left:
-            seed = self._seed + len(self._trials)
-            self._left = list(tune.next_cells(self._grid, self._trials, IN_BATCH, seed))
-        return self._left.pop(0)
+        if self._left:
+            return self._left.pop(0)
+        return tune.next_cell(self._grid, self._trials, self._seed + len(self._trials))
 
     def tell(self, cell: Cell, value: float) -> None:
         self._trials.append(KnobTrial(cell, value))
@@ -167,12 +165,11 @@ class Iotrial:
         return found.best, math.log(found.gain)
 
     def enough(self) -> bool:
-        """Whether a study would end here: between batches, when more is not expected to pay."""
+        """Whether a study would end here: when more is not expected to pay."""
         if self._left:
             return False
         found = self._summary()
-        shown = found.noise * math.sqrt(2 / CONFIRM_BLOCKS)
-        return found.promise < max(PAYS * self._margin, shown)
+        return found.promise < least_promise(found.noise, self._margin)
 
     def _summary(self) -> tune.TuneSummary:
         return tune.summary(self._grid, tuple(self._trials), self._margin, self._seed)

@@ -3,8 +3,8 @@
 A study of the kind ``tune`` is one in stages (:mod:`iotrial.plan.stages`), which the file does not
 spell out:
 
-1. ``tune``: trials of combinations of all factors, a few at a time, each chosen from those before
-   it (:mod:`iotrial.stats.tune`).  It ends when more is not expected to pay, after
+1. ``tune``: trials of combinations of all factors, one at a time, each chosen from those before it
+   (:mod:`iotrial.stats.tune`).  It ends when more is not expected to pay, after
    :data:`MOST_SEARCHED` trials a factor, or when :data:`SHARE` of the budget is used up.  Each
    factor goes on with its level in the recommended combination.  Nothing is claimed.
 2. ``worth``: that combination against the same with one factor back at its baseline, for each
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 MOST_SEARCHED, LEAST_SEARCHED = 8, 24
 """Trials of the search at most, for each factor, and whatever their number."""
-IN_BATCH = 4
-"""Trials that are chosen at a time."""
+START = 5
+"""Trials before the first choice."""
 SHARE, WORTH_SHARE = 0.5, 0.2
 """Of the budget, what the search and the second stage may take; the rest is the proof's."""
 PAYS = 0.5
@@ -88,7 +88,7 @@ def design_of(study: Study, stage: Stage) -> Design:
     """The design of one of the stages."""
     given = replace(study.design, stop="blocks")
     if stage.then == "tune":
-        return replace(given, kind="tune", blocks=1 + most(study.factors) // IN_BATCH)
+        return replace(given, kind="tune", blocks=1 + most(study.factors) - START)
     if stage.then == "confirm" and study.decide.limits:
         return replace(given, kind="race", blocks=CONFIRM_BLOCKS)
     given = replace(given, kind="full", stop="decided")
@@ -112,28 +112,24 @@ def next_batch(study: Study, tried: int, done: Sequence[TrialRecord]) -> tuple[T
 
     grid = grid_of(study)
     if not tried:
-        first = tune.start(grid, runs_of_start(study), study.design.seed)
+        first = tune.start(grid, START, study.design.seed)
         return tuple(_treatment(study, cell) for cell in first)
     seen = trials_of(study, done)
     if tried >= most(study.factors) or len(seen) < _FEWEST or _used_up(study, done):
         return ()
     if _enough(study, summary(study, done)):
         return ()
-    cells = tune.next_cells(grid, seen, IN_BATCH, study.design.seed + tried)
-    return tuple(_treatment(study, cell) for cell in cells)
-
-
-def runs_of_start(study: Study) -> int:
-    """Trials before the first choice: as many as there are factors, in full batches."""
-    varied = [factor for factor in study.factors if len(factor.levels) > 1]
-    least = max([len(varied) + 1, *(2 * len(factor.levels) for factor in varied)])
-    return -(-least // IN_BATCH) * IN_BATCH
+    return (_treatment(study, tune.next_cell(grid, seen, study.design.seed + tried)),)
 
 
 def _enough(study: Study, found: TuneSummary) -> bool:
     """Whether more would not pay."""
-    shown = found.noise * math.sqrt(2 / CONFIRM_BLOCKS)
-    return found.promise < max(PAYS * study.decide.margin, shown)
+    return found.promise < least_promise(found.noise, study.decide.margin)
+
+
+def least_promise(noise: float, margin: float) -> float:
+    """What must be expected to be missing for another trial to pay: :data:`PAYS`."""
+    return max(PAYS * margin, noise * math.sqrt(2 / CONFIRM_BLOCKS))
 
 
 def _used_up(study: Study, done: Sequence[TrialRecord]) -> bool:

@@ -3,14 +3,13 @@
 The log of the response is a sum over the knobs and over their pairs, with drift and noise
 (:mod:`iotrial.stats.additive`).
 
-*The search.*  First combinations in which all levels, and all pairs of levels, occur about equally
-often (:func:`start`).  Then, a few at a time, the combinations that would be best if a surface
+*The search.*  First a few combinations in which all levels, and all pairs of levels, occur about
+equally often (:func:`start`).  Then one at a time, the combination that would be best if a surface
 drawn from the process were the true one: what is promising is tried, and so is what is not known
-yet (:func:`next_cells`).
+yet (:func:`next_cell`).
 
 *What is recommended* is the combination of the highest expected response, with every knob back at
-its baseline that is not expected to be worth a third of the margin in it, or that is worth nothing
-by two in five of the surfaces drawn (:func:`summary`).
+its baseline that is not expected to be worth a third of the margin in it (:func:`summary`).
 
 *Its end.*  ``promise`` is by how much the best of all combinations is expected to be better than
 the recommended one, by changes that are each worth the margin.  When that is little, another trial
@@ -49,12 +48,9 @@ CLIMBS = 3
 """Places from which the best combination of a surface is looked for."""
 LATE = 5.0
 """What a combination above the limit loses: so many times as much as it is above it."""
-LIKELY = 0.6
-"""Share of the surfaces that must have a knob worth something."""
 _ROUNDS = 6
 _DESIGNS = 300
 """Random designs, of which the most balanced one begins."""
-_DRAWS_A_CELL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,19 +149,12 @@ def _unbalance(grid: KnobGrid, design: Indices) -> float:
     return float((inner**2).sum()) / len(design)
 
 
-def next_cells(
-    grid: KnobGrid, trials: Sequence[KnobTrial], count: int, seed: int
-) -> tuple[Cell, ...]:
-    """Up to ``count`` different combinations to try next.  Of two trials at least."""
+def next_cell(grid: KnobGrid, trials: Sequence[KnobTrial], seed: int) -> Cell:
+    """The combination to try next.  Of two trials at least."""
     known = _known(grid, tuple(trials))
     chance = np.random.default_rng(seed)
-    found: dict[Cell, None] = {}
-    for _ in range(_DRAWS_A_CELL * count):
-        process = known.gains[int(chance.integers(len(known.gains)))]
-        found.setdefault(_best_of(grid, process.drawn(chance), known.late, chance))
-        if len(found) == count:
-            break
-    return tuple(found)
+    process = known.gains[int(chance.integers(len(known.gains)))]
+    return _best_of(grid, process.drawn(chance), known.late, chance)
 
 
 @functools.lru_cache(maxsize=64)
@@ -174,9 +163,9 @@ def summary(grid: KnobGrid, trials: tuple[KnobTrial, ...], margin: float, seed: 
     known = _known(grid, trials)
     chance = np.random.default_rng(seed)
     surfaces = [process.drawn(chance) for process in known.gains for _ in range(DRAWN)]
-    best = _best_of(grid, known.mean, known.late, chance)
-    best = _without_idle(grid, known, surfaces, best, math.log1p(margin) / 3)
     room = math.log1p(margin)
+    best = _best_of(grid, known.mean, known.late, chance)
+    best = _without_idle(grid, known, best, room / 3)
     missing = [
         _missing(surface, _best_of(grid, surface, known.late, chance), best, room)
         for surface in surfaces
@@ -303,12 +292,9 @@ def _improved(
     return cell
 
 
-def _without_idle(
-    grid: KnobGrid, known: _Known, surfaces: Sequence[ResponseSurface], best: Cell, worth: float
-) -> Cell:
+def _without_idle(grid: KnobGrid, known: _Known, best: Cell, worth: float) -> Cell:
     """The same with every knob back at its baseline that is expected to be worth less than
-    ``worth`` (a log), or that less than :data:`LIKELY` of the surfaces have worth anything, the
-    least first."""
+    ``worth`` (a log), the least first."""
     now = best
     while True:
         back = [
@@ -316,14 +302,10 @@ def _without_idle(
             for knob, base in enumerate(grid.baseline)
             if now[knob] != base and grid.allowed(_with(now, knob, base))
         ]
-        scores = []
-        for cell in back:
-            gains = [_score(s, known.late, now) - _score(s, known.late, cell) for s in surfaces]
-            mean = _score(known.mean, known.late, now) - _score(known.mean, known.late, cell)
-            scores.append(min(float(np.quantile(gains, 1 - LIKELY)), mean - worth))
-        if not back or min(scores) > 0:
+        scores = [_score(known.mean, known.late, cell) for cell in back]
+        if not back or max(scores) < _score(known.mean, known.late, now) - worth:
             return now
-        now = back[scores.index(min(scores))]
+        now = back[scores.index(max(scores))]
 
 
 def _with(cell: Cell, knob: int, place: int) -> Cell:
