@@ -8,7 +8,7 @@ them are in flight, and which of a thread's waited for those before them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -28,8 +28,7 @@ from iotrial_record.trace import (
     TraceEvents,
     TraceFacts,
     joined,
-    load_index,
-    load_parts,
+    load_device,
 )
 
 _MOST = 500_000
@@ -37,19 +36,16 @@ _MOST = 500_000
 _ACTIONS = {ord("R"): 0, ord("W"): 1, ord("D"): 2, ord("F"): 3}
 
 
-def text_for(tool: str, folder: Path, begin: float, seconds: float | None) -> str:
+def text_for(
+    tool: str, folder: Path, begin: float, seconds: float | None, *, device: str = ""
+) -> str:
     """What ``tool`` (``replay`` or ``fio``) does of the recording in ``folder``, from ``begin`` on
-    and for so many seconds (None: to its end).
+    and for so many seconds (None: to its end); of a recording of several devices what was asked of
+    the one that ``device`` names.
 
-    Raises UsageError for a folder without a recording, one of several devices, and a part without
-    I/Os or with too many."""
-    index = load_index(folder)
-    if len(index.devices) > 1:
-        names = ", ".join(each.name for each in index.devices)
-        raise UsageError(
-            f"{folder} is of several devices ({names}), and a workload has one target",
-            advice="Record the one device.",
-        )
+    Raises UsageError for a folder without a recording, a device that is not named or not in it, and
+    a part without I/Os or with too many."""
+    index, parts = load_device(folder, device, lambda name: _key(folder, name))
     if begin >= index.seconds or (seconds is not None and begin + seconds > index.seconds + 1):
         said = f"from {format_wait(begin)}" + (f" for {format_wait(seconds)}" if seconds else "")
         raise UsageError(
@@ -57,31 +53,38 @@ def text_for(tool: str, folder: Path, begin: float, seconds: float | None) -> st
             advice="Take a part of it, or all of it.",
         )
     if tool == "replay":
-        return trace_text(folder, begin, seconds)
+        return trace_text(folder, begin, seconds, device)
     end = index.seconds if seconds is None else begin + seconds
     part = replace(index, seconds=min(end, index.seconds) - begin)
-    load = character(part, _between(folder, index, begin, end))
+    load = character(part, _between(index, parts, begin, end))
     try:
         return job_file(part, load, target=False)
     except ValueError as error:
         raise UsageError(f"{folder}: {error}", advice="Record again.") from None
 
 
+def _key(folder: Path, device: str, more: str = "") -> str:
+    """How a study names a part of the recording."""
+    named = f', device = "{device}"' if device else ""
+    return f'recorded = {{ folder = "{folder.name}"{named}{more} }}'
+
+
 @lru_cache(maxsize=4)
-def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
+def trace_text(folder: Path, begin: float, seconds: float | None, device: str) -> str:
     """The I/Os of a part of a recording (:attr:`iotrial.model.workload.Workload.trace`).  Raises
     UsageError where it has none, or more than a trial can have."""
-    index = load_index(folder)
+    index, parts = load_device(folder, device, lambda name: _key(folder, name))
     end = index.seconds if seconds is None else begin + seconds
-    events = joined(_between(folder, index, begin, end))
+    events = joined(_between(index, parts, begin, end))
     moves = (events.sectors > 0) | (events.operation == ord("F"))
     known = np.isin(events.operation, list(_ACTIONS))
     asked = np.flatnonzero((events.kind == QUEUED) & known & moves)
     if not len(asked):
-        raise UsageError(f"{folder}: no I/O is in it", advice="Record while there is a load.")
+        of = f" of {device}" if device else ""
+        raise UsageError(f"{folder}: no I/O{of} is in it", advice="Record while there is a load.")
     if len(asked) > _MOST:
         what = f"{len(asked)} I/Os from {format_wait(begin)} on"
-        part = f'recorded = {{ folder = "{folder.name}", time = "60s" }}'
+        part = _key(folder, device, ', time = "60s"')
         advice = f"A trial has {_MOST} at most: {part}"
         raise UsageError(f"{folder}: {what}", advice=advice)
     took = np.zeros(len(events), np.int64)
@@ -102,10 +105,12 @@ def trace_text(folder: Path, begin: float, seconds: float | None) -> str:
     return f"{TRACED}{lasts:.6f}\n" + "\n".join(lines) + "\n"
 
 
-def _between(folder: Path, index: TraceFacts, begin: float, end: float) -> Iterator[TraceEvents]:
+def _between(
+    index: TraceFacts, parts: Iterable[TraceEvents], begin: float, end: float
+) -> Iterator[TraceEvents]:
     """What was asked between the two, and what was completed of it; times count from ``begin``."""
     first, last = int(begin * 1e9), int(end * 1e9)
-    for part, events in zip(index.parts, load_parts(folder, index), strict=True):
+    for part, events in zip(index.parts, parts, strict=True):
         if part.ends < first:
             continue
         if part.begins > last:

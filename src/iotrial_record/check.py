@@ -28,7 +28,7 @@ from iotrial_record.again import text_for
 from iotrial_record.character import LoadCharacter, character
 from iotrial_record.fidelity import FidelityDistance, distances
 from iotrial_record.recorder import Recorder, devices_of
-from iotrial_record.trace import QUEUED, TraceEvents, TraceFacts, joined, load_index, load_parts
+from iotrial_record.trace import QUEUED, TraceEvents, TraceFacts, joined, load_device
 
 WAYS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "replay": ("replay", {}),
@@ -41,11 +41,12 @@ WAYS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 @dataclass(frozen=True, slots=True)
 class CheckRequest:
     """The ``recording`` that is done again, and where: ``path`` is a device, which ``destroy`` arms
-    ('': nothing does)."""
+    ('': nothing does); ``device`` is which of the recording's ('': its only one)."""
 
     recording: Path
     path: str
     destroy: str = ""
+    device: str = ""
 
 
 @dataclass
@@ -79,7 +80,7 @@ def again(
     Raises TargetRefused for a target that is not armed, TrialError where fio fails, and what the
     recorder raises."""
     name, options = WAYS[way]
-    text = text_for(name, request.recording, 0.0, None)
+    text = text_for(name, request.recording, 0.0, None, device=request.device)
     traced = text.startswith(TRACED)
     said = tuple(options.items())
     load = Workload(
@@ -117,23 +118,32 @@ def replaced(error: TargetRefused) -> TargetRefused:
     return TargetRefused(message, advice=advice)
 
 
-def compared(folder: Path, recorded: Mapping[str, Path]) -> dict[str, dict[str, FidelityDistance]]:
-    """The distances from the recording in ``folder`` of each way's, by way and property.
+def original(request: CheckRequest) -> tuple[TraceFacts, Iterator[TraceEvents]]:
+    """What is done again.  Raises UsageError as :func:`iotrial_record.trace.load_device` does."""
+    return load_device(request.recording, request.device, lambda name: f"--device {name}")
+
+
+def compared(
+    request: CheckRequest, recorded: Mapping[str, Path]
+) -> dict[str, dict[str, FidelityDistance]]:
+    """The distances from the recording of each way's, by way and property.
 
     Raises UsageError where fio asked for nothing."""
-    original = _cut(folder, of_fio=False)
-    return {way: distances(original, _cut(path, of_fio=True)) for way, path in recorded.items()}
+    wanted = _cut(request, of_fio=False)
+    done = {way: replace(request, recording=path, device="") for way, path in recorded.items()}
+    return {way: distances(wanted, _cut(each, of_fio=True)) for way, each in done.items()}
 
 
-def _cut(folder: Path, *, of_fio: bool) -> LoadCharacter:
+def _cut(request: CheckRequest, *, of_fio: bool) -> LoadCharacter:
     """From the first I/O to the last."""
-    index = load_index(folder)
+    index, found = original(request)
     threads = {int(number) for number, name in index.names.items() if name.startswith("fio")}
-    parts = [_only(each, threads) if of_fio else each for each in load_parts(folder, index)]
+    parts = [_only(each, threads) if of_fio else each for each in found]
     events = joined(parts)
     asked = events.at[events.kind == QUEUED]
     if not len(asked):
-        raise UsageError(f"{folder}: nothing was asked", advice="Record again, for longer.")
+        what = f"{request.recording}: nothing was asked"
+        raise UsageError(what, advice="Record again, for longer.")
     first, last = int(asked[0]), int(asked[-1])
     here = events.only((events.at >= first) & (events.at <= last))
     moved = replace(here, at=here.at - first)

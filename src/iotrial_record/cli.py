@@ -20,6 +20,7 @@ from iotrial.report.layout import TextTable
 from iotrial.units import format_bytes, format_value, format_wait, parse_seconds
 
 if TYPE_CHECKING:
+    from iotrial_record.check import CheckRequest
     from iotrial_record.trace import TraceFacts
 
 _LONGEST = 24 * 3600.0
@@ -56,6 +57,12 @@ _LONGEST = 24 * 3600.0
     help="With --check, of a recording that writes: what on TARGET may be overwritten, by its"
     " serial or WWN, or the path of its file.",
 )
+@click.option(
+    "--device",
+    default="",
+    metavar="NAME",
+    help="With --check, of a recording of several devices: which of them is done again.",
+)
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output: Output,
@@ -64,6 +71,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     out: Path | None,
     checked: Path | None,
     destroy: str,
+    device: str,
     *,
     names: bool,
 ) -> int:
@@ -82,9 +90,15 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     from iotrial_record.recorder import Recorder, devices_of
 
     if checked is not None:
-        return _check(output, checked, target, out or Path(f"{checked}-check"), destroy)
+        from iotrial_record.check import CheckRequest
+
+        aim = _only(target)
+        request = CheckRequest(checked, aim.path, destroy, device)
+        return _check(output, request, aim.ssh, out or Path(f"{checked}-check"))
     if destroy:
         raise UsageError("--destroy is for --check", advice="Recording overwrites nothing.")
+    if device:
+        raise UsageError("--device is for --check", advice=f"Name it as a target: {device}")
     out = out or Path("load")
     seconds = _seconds(time)
     asked = _asked(target)
@@ -140,24 +154,28 @@ def _need_empty(out: Path) -> None:
         raise UsageError(f"{out} is not empty", advice="Name another folder with --out.")
 
 
-def _check(output: Output, folder: Path, target: tuple[str, ...], out: Path, destroy: str) -> int:
-    from iotrial_record.check import WAYS, CheckRequest, again, compared, replaced
-
+def _only(target: tuple[str, ...]) -> SaturationTarget:
     asked = _asked(target)
     if len(asked) > 1:
         raise UsageError(f"{len(asked)} targets to check on", advice="Name one.")
+    return asked[0]
+
+
+def _check(output: Output, request: CheckRequest, ssh: str, out: Path) -> int:
+    from iotrial_record.check import WAYS, again, compared, original, replaced
+
+    original(request)  # what cannot be done again is refused before a host is locked
     _need_empty(out)
-    aim = CheckRequest(folder, asked[0].path, destroy)
     recorded = {way: out / way.replace("'", "").replace(" ", "-") for way in WAYS}
     with (
         writing(out, "--out"),
         Interruption() as stop,
-        machine(pretend=False, place=place_of(asked[0].ssh or None), purpose="record") as host,
+        machine(pretend=False, place=place_of(ssh or None), purpose="record") as host,
         locked(host),
     ):
         for way, there in recorded.items():
             try:
-                index = again(host, aim, way, there, stop)
+                index = again(host, request, way, there, stop)
             except TargetRefused as error:
                 raise replaced(error) from None
             if stop.signal:
@@ -166,7 +184,7 @@ def _check(output: Output, folder: Path, target: tuple[str, ...], out: Path, des
             output.note(f"{way}: {index.counts.get('block_bio_queue', 0)} I/Os")
             if index.doubt:
                 output.note(f"doubtful: {index.doubt}")
-    found = compared(folder, recorded)
+    found = compared(request, recorded)
     output.document({
         way: {name: asdict(each) for name, each in own.items()} for way, own in found.items()
     })  # fmt: skip

@@ -12,8 +12,8 @@ Source of the letters of ``rwbs``: ``blk_fill_rwbs`` in the kernel's kernel/trac
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from iotrial.errors import UsageError
+from iotrial.plan.problem import choices
 
 FORMAT = 1
 INDEX = "recording.json"
@@ -201,3 +202,32 @@ def load_parts(folder: Path, index: TraceFacts) -> Iterator[TraceEvents]:
             raise UsageError(f"{path} cannot be read: {error}", advice="Record again.") from error
         columns["at"] = np.cumsum(columns["at"])
         yield TraceEvents(**columns)
+
+
+def load_device(
+    folder: Path, device: str, spelled: Callable[[str], str]
+) -> tuple[TraceFacts, Iterator[TraceEvents]]:
+    """The index and the parts of a recording as if it was of the ``device`` of this name alone
+    ('': its only one); ``counts``, ``lost`` and ``gaps`` remain those of all.
+
+    Raises UsageError for a folder without a recording, for a name that is none of its devices', and
+    where one of several is to be named; ``spelled`` says how the user names it."""
+    index = load_index(folder)
+    names = [each.name for each in index.devices]
+    if device and device not in names:
+        raise UsageError(
+            f"{folder} is not a recording of {device}", advice=choices(device, names, "devices")
+        )
+    if not device and len(names) > 1:
+        raise UsageError(
+            f"{folder} is of several devices ({', '.join(names)}), and a workload has one target",
+            advice=f"Select one, for example: {spelled(names[0])}",
+        )
+    at = names.index(device) if device else 0
+    return replace(index, devices=index.devices[at : at + 1]), _parts_of(folder, index, at)
+
+
+def _parts_of(folder: Path, index: TraceFacts, at: int) -> Iterator[TraceEvents]:
+    for events in load_parts(folder, index):
+        mine = events.only(events.device == at)
+        yield replace(mine, device=np.zeros_like(mine.device))

@@ -4,15 +4,17 @@ a target that does not keep up says so."""
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 import throttled
+from conftest import new_loop, remove_loop
 from iotrial.model.trial import TrialRecord
 from iotrial.store import open_results
 from iotrial_record.trace import QUEUED, SECTOR, TraceEvents, joined, load_index, load_parts
@@ -65,17 +67,39 @@ def iotrial(*words: str, code: int = 0) -> str:
 @pytest.fixture
 def recorded(loop_device: str, tmp_path: Path) -> Path:
     """A recording of a mixed load."""
+    return recording(tmp_path / "load", {loop_device: MIXED})
+
+
+def recording(folder: Path, loads: Mapping[str, Sequence[str]]) -> Path:
+    """A recording of these devices, while fio does the load of each."""
     recorder = subprocess.Popen(
-        [*IOTRIAL, "record", f"/dev/{loop_device}", "--for", f"{SECONDS + 3}s", "--out",
-         str(tmp_path / "load")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        [*IOTRIAL, "record", *(f"/dev/{each}" for each in loads), "--for", f"{SECONDS + 3}s",
+         "--out", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    while not (tmp_path / "load/recording.json").exists():
+    while not (folder / "recording.json").exists():
         assert recorder.poll() is None
-    subprocess.run(
-        ["fio", f"--filename=/dev/{loop_device}", *MIXED], check=True, capture_output=True
-    )
+    running = [
+        subprocess.Popen(["fio", f"--filename=/dev/{each}", *words], stdout=subprocess.DEVNULL)
+        for each, words in loads.items()
+    ]
+    assert [each.wait(60) for each in running] == [0] * len(running)
     assert recorder.wait(60) == 0
-    return tmp_path / "load"
+    return folder
+
+
+@pytest.fixture
+def smaller(tmp_path: Path) -> Iterator[str]:
+    """Another loop device, of 32 MiB."""
+    number = new_loop()
+    backing = tmp_path / "smaller.img"
+    backing.touch()
+    os.truncate(backing, 32 << 20)
+    try:
+        attach = ["losetup", "--direct-io=on", f"/dev/loop{number}", str(backing)]
+        subprocess.run(attach, check=True, timeout=30, capture_output=True)
+        yield f"loop{number}"
+    finally:
+        remove_loop(number)
 
 
 @pytest.fixture
@@ -202,6 +226,30 @@ settle = "0s"
     (trial,) = open_results(tmp_path / "small-results").valid
     assert value(trial, "total.ios") == asked(of(recorded)).total()
     assert not small.exists()
+
+
+def test_of_two_recorded_devices_the_one_that_is_named_is_done_again(
+    loop_device: str, smaller: str, tmp_path: Path
+) -> None:
+    """Both were under a load at the same time; that of the smaller one is done on the other."""
+    both = recording(tmp_path / "both", {loop_device: MIXED, smaller: (*MIXED, "--randseed=5")})
+    events = of(both)
+    mine = asked(events.only(events.device == 1))
+    assert 0 < mine.total() < asked(events).total()
+    check = ("record", "--check", str(both), f"/dev/{loop_device}", "--destroy",
+             str(tmp_path / "loop.img"), "--out", str(tmp_path / "check"), "--json")  # fmt: skip
+    assert "several devices" in iotrial(*check, code=2)
+    replay = json.loads(iotrial(*check, "--device", smaller))["replay"]
+    assert asked(of(tmp_path / "check/replay")) == mine
+    assert replay["arrivals"]["value"] <= 0.05, replay
+    text = STUDY.format(
+        device=loop_device, backing=tmp_path / "loop.img", tool="replay", more="",
+        recorded=f'{{ folder = "{both}", device = "{smaller}" }}',
+    )  # fmt: skip
+    (tmp_path / "study.toml").write_text(text)
+    iotrial("run", str(tmp_path / "study.toml"), "--out", str(tmp_path / "results"))
+    (trial,) = open_results(tmp_path / "results").valid
+    assert value(trial, "total.ios") == mine.total()
 
 
 def test_over_ssh_the_logs_of_the_clients_come_back(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import struct
 from dataclasses import replace
@@ -12,14 +13,25 @@ import numpy as np
 import pytest
 from test_recorded_load import FLUSH, SIZE, WRITE, events, served
 
+from iotrial.cli.main import status
 from iotrial.errors import FormatError, StudyError, UsageError
 from iotrial.model.study import Study
 from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import TRACED, OptionValue, Workload
 from iotrial.plan.load import load_study, parse_study
+from iotrial.plan.tune_request import load_named
 from iotrial.tools.replay import TOOL, clients_of, placed, trace_of
 from iotrial_record.again import text_for
-from iotrial_record.trace import TracedDevice, TraceFacts, joined, save_index, save_part
+from iotrial_record.character import character
+from iotrial_record.check import CheckRequest, compared, original
+from iotrial_record.trace import (
+    TracedDevice,
+    TraceFacts,
+    joined,
+    load_device,
+    save_index,
+    save_part,
+)
 
 MIB = 1 << 20
 DEVICE = ToolTarget("/dev/loop0", "device", capacity=SIZE)
@@ -240,6 +252,24 @@ def recording(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture
+def both(tmp_path: Path) -> Path:
+    """Of a disk that is read once a second, and of a smaller one that two writes, of 2 ms each, are
+    asked of meanwhile at the same places; in two parts."""
+    folder = tmp_path / "both"
+    folder.mkdir()
+    reads = served(events(np.arange(1, 10), np.arange(1, 10) * 8, 8), 0.001)
+    writes = served(events([3, 8], [24, 64], 16, operation=WRITE), 0.002)
+    every = joined([reads, replace(writes, device=np.ones_like(writes.device))])
+    halves = every.only(every.at < 5e9), every.only(every.at >= 5e9)
+    parts = tuple(save_part(folder, at, half) for at, half in enumerate(halves, 1))
+    devices = (TracedDevice("sda", "8:0", SIZE), TracedDevice("sdb", "8:16", SIZE // 4))
+    save_index(
+        folder, TraceFacts("box", "6.1", 0.0, devices, seconds=10.0, complete=True, parts=parts)
+    )
+    return folder
+
+
 def test_a_part_of_a_recording_counts_from_its_beginning(recording: Path) -> None:
     found = trace_of(text_for("replay", recording, 4.5, 1.0))
     assert found.seconds == 1.0
@@ -300,6 +330,104 @@ def test_a_recording_of_two_devices_is_no_load_of_one(recording: Path) -> None:
     save_index(recording, TraceFacts("box", "6.1", 0.0, two, seconds=1.0))
     with pytest.raises(StudyError, match="several devices"):
         study(recording.parent, 'tool = "replay"\nrecorded = "monday"')
+
+
+def test_of_several_devices_one_must_be_named_and_the_refusal_says_how(both: Path) -> None:
+    with pytest.raises(StudyError, match=r"\(sda, sdb\)") as caught:
+        study(both.parent, 'tool = "replay"\nrecorded = "both"')
+    assert caught.value.advice.endswith('recorded = { folder = "both", device = "sda" }')
+
+
+def test_a_study_does_again_what_was_asked_of_the_device_that_it_names(both: Path) -> None:
+    lines = 'tool = "{}"\nrecorded = {{ folder = "both", device = "{}"{} }}'
+
+    def of(tool: str, device: str, more: str = "") -> Workload:
+        (mine,) = study(both.parent, lines.format(tool, device, more)).workloads
+        return mine
+
+    found = trace_of(of("replay", "sdb").trace)
+    assert (found.action.tolist(), found.offset.tolist()) == ([1, 1], [24 * 512, 64 * 512])
+    assert found.took.tolist() == [2000, 2000]
+    assert trace_of(of("replay", "sda").trace).action.tolist() == [0] * 9
+    part = trace_of(of("replay", "sdb", ', begin = "5s", time = "4s"').trace)
+    assert part.at.tolist() == [3_000_000]
+    assert "rw=randwrite" in of("fio", "sdb").jobfile
+    assert "; The load of sdb of box" in text_for("fio", both, 0.0, None, device="sdb")
+    assert "rw=randread" in of("fio", "sda").jobfile
+
+
+def test_places_are_those_of_the_device_that_is_named(both: Path) -> None:
+    """The smaller one alone is the whole, not the last fifth of both."""
+    index, parts = load_device(both, "sdb", str)
+    zones = character(index, parts).zones
+    assert zones[1].nonzero()[0].tolist() == [0]
+    assert not zones[0].any()
+
+
+@pytest.mark.parametrize("tool", ["replay", "fio"])
+def test_a_device_that_was_not_recorded_is_refused_with_those_that_were(
+    both: Path, recording: Path, tool: str
+) -> None:
+    lines = 'tool = "{}"\nrecorded = {{ folder = "{}", device = "{}" }}'
+    for folder, device, known in (("both", "sdc", "sda, sdb"), ("monday", "sdb", "sda")):
+        with pytest.raises(StudyError, match=f"is not a recording of {device}") as caught:
+            study(recording.parent, lines.format(tool, folder, device))
+        assert caught.value.advice.endswith(f"devices: {known}")
+    study(recording.parent, lines.format("fio", "monday", "sda"))
+
+
+def test_a_part_without_an_io_of_the_device_is_refused(both: Path) -> None:
+    for begin in (0.0, 5.0):
+        with pytest.raises(UsageError, match="no I/O of sdb is in it"):
+            text_for("replay", both, begin, 2.0, device="sdb")
+
+
+def test_tune_takes_one_device_of_a_recording(both: Path, recording: Path) -> None:
+    for word, named in ((f"{both}:sdb", {"device": "sdb"}), (f"{recording}", {})):
+        folder = word.removesuffix(":sdb")
+        for lasting, part in ((60.0, {}), (4.0, {"time": "4s"})):
+            table = load_named(word, lasting).table
+            assert table == {"tool": "replay", "recorded": {"folder": folder, **named, **part}}
+    with pytest.raises(UsageError, match="several devices") as caught:
+        load_named(f"{both}/", 60.0)
+    assert caught.value.advice.endswith(f"--load {both}:sda")
+    with pytest.raises(UsageError, match="is not a recording of sdc"):
+        load_named(f"{both}:sdc", 60.0)
+
+
+def test_a_check_is_of_one_device_and_says_how_to_name_it(
+    both: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before a host is asked for anything."""
+    check = ["record", "--check", str(both), "/dev/nowhere"]
+    for words, message, advice in (
+        ([], "is of several devices (sda, sdb)", "--device sda"),
+        (["--device", "sdc"], "is not a recording of sdc", "devices: sda, sdb"),
+    ):
+        assert status([*check, *words, "--json"]) == 2
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert message in error["message"]
+        assert error["advice"].endswith(advice)
+    assert status(["record", "/dev/nowhere", "--device", "sdb"]) == 2
+    assert "--device is for --check" in capsys.readouterr().err
+    assert original(CheckRequest(both, "/dev/nowhere", device="sdb"))[0].devices[0].name == "sdb"
+
+
+def test_a_check_compares_with_the_device_that_is_named(both: Path, tmp_path: Path) -> None:
+    """What fio did again of the writes, recorded alone and a second later."""
+    again = tmp_path / "again"
+    again.mkdir()
+    part = save_part(again, 1, served(events([4, 9], [24, 64], 16, operation=WRITE), 0.002))
+    device = TracedDevice("loop0", "7:0", SIZE // 4)
+    save_index(
+        again,
+        TraceFacts("box", "6.1", 0.0, (device,), seconds=11.0, parts=(part,), names={"7": "fio"}),
+    )
+    request = CheckRequest(both, "/dev/loop0", device="sdb")
+    (found,) = compared(request, {"replay": again}).values()
+    assert {name for name, each in found.items() if each.value} == set()
+    (found,) = compared(replace(request, device="sda"), {"replay": again}).values()
+    assert found["mix"].value == 1
 
 
 def test_a_text_without_a_place_has_no_recording() -> None:

@@ -73,8 +73,8 @@ _FEWEST = 2
     required=True,
     metavar="LOAD",
     shell_complete=of_loads,
-    help="A fio job file, a folder of `iotrial record`, STUDY.toml:WORKLOAD, TEMPLATE:WORKLOAD,"
-    " or a pattern of fio (randread, write).",
+    help="A fio job file, a folder of `iotrial record` (of several devices FOLDER:DEVICE),"
+    " STUDY.toml:WORKLOAD, TEMPLATE:WORKLOAD, or a pattern of fio (randread, write).",
 )
 @click.option(
     "--for",

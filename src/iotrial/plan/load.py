@@ -99,7 +99,8 @@ def recording_text(folder: Path, tool: str, table: RecordedTable) -> str:
         raise UsageError(
             "iotrial_record is not installed", advice="Install iotrial with all of its packages."
         )
-    text: str = module.text_for(tool, folder / table.folder, table.begin, table.time)
+    place = folder / table.folder
+    text: str = module.text_for(tool, place, table.begin, table.time, device=table.device)
     return text
 
 

@@ -528,10 +528,16 @@ class OfferedTable(_Table):
 
 
 class RecordedTable(_Table):
-    """A part of a recording."""
+    """A part of a recording: one device of it, or a part of its time."""
 
     folder: str = Field(
         description="Folder of `iotrial record`, relative to the study.", examples=["monday"]
+    )
+    device: str = Field(
+        "",
+        description="Device of the recording, by the name that it had then; needed if it has"
+        " several.",
+        examples=["sdb"],
     )
     begin: Duration = Field(0.0, description="Where the part begins.", examples=["10m"])
     time: Duration | None = Field(

@@ -142,7 +142,7 @@ def load_named(word: str, lasting: float) -> GivenLoad:
     """
     path = Path(word)
     if path.is_dir():
-        return _recorded(path, lasting)
+        return _recorded(path, "", lasting)
     if path.is_file() and path.suffix != ".toml":
         name = str(path.absolute())
         return GivenLoad({"tool": "fio", "jobfile": name}, {name: _text(path)})
@@ -157,6 +157,9 @@ def load_named(word: str, lasting: float) -> GivenLoad:
     if stem in known:
         files = templates.beside(stem)
         return _of_study(templates.template(stem), Path(stem), workload, files)
+    folder, _, device = word.rpartition(":")  # whose name may have a colon
+    if folder and Path(folder).is_dir():
+        return _recorded(Path(folder), device, lasting)
     if "/" in word or path.suffix:
         raise UsageError(
             f"--load {word} does not exist",
@@ -177,15 +180,17 @@ def _text(path: Path) -> str:
         raise UsageError(f"--load {path} is not UTF-8", advice="Save it as text.") from None
 
 
-def _recorded(folder: Path, lasting: float) -> GivenLoad:
+def _recorded(folder: Path, device: str, lasting: float) -> GivenLoad:
     from iotrial.plugins import wing  # noqa: PLC0415  only where there is a recording
 
     module = wing("iotrial_record.again")
     if module is None:
         advice = "Install iotrial with all of its packages."
         raise UsageError("iotrial_record is not installed", advice=advice)
-    seconds = float(module.load_index(folder).seconds)
-    part = {"time": f"{lasting:g}s"} if lasting < seconds else {}
+    index, _ = module.load_device(folder, device, lambda name: f"--load {folder}:{name}")
+    part = {"device": device} if device else {}
+    if lasting < index.seconds:
+        part["time"] = f"{lasting:g}s"
     table = {"tool": "replay", "recorded": {"folder": str(folder.absolute()), **part}}
     return GivenLoad(table)
 
