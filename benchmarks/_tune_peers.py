@@ -40,7 +40,7 @@ from typing import Protocol
 import numpy as np
 from _tune_surfaces import Cell, Surface
 
-from iotrial.plan.tune import START, least_promise
+from iotrial.plan.tune import START, enough
 from iotrial.stats import tune
 from iotrial.stats.tune import KnobGrid, KnobTrial
 
@@ -166,10 +166,8 @@ class Iotrial:
 
     def enough(self) -> bool:
         """Whether a study would end here: when more is not expected to pay."""
-        if self._left:
-            return False
-        found = self._summary()
-        return found.promise < least_promise(found.noise, self._margin)
+        knobs = len(self._grid.counts)
+        return not self._left and enough(self._summary(), len(self._trials), knobs, self._margin)
 
     def _summary(self) -> tune.TuneSummary:
         return tune.summary(self._grid, tuple(self._trials), self._margin, self._seed)
