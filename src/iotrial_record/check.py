@@ -22,7 +22,7 @@ from iotrial.look.targets import ready
 from iotrial.model.host import Host, Process
 from iotrial.model.target import Target
 from iotrial.model.tool import aimed_at
-from iotrial.model.workload import TRACED, Workload
+from iotrial.model.workload import Workload
 from iotrial.tools import tool
 from iotrial_record.again import text_for
 from iotrial_record.character import LoadCharacter, character
@@ -80,11 +80,7 @@ def again(
     recorder raises."""
     name, options = WAYS[way]
     text = text_for(name, request.recording, 0.0, None)
-    traced = text.startswith(TRACED)
-    said = tuple(options.items())
-    load = Workload(
-        "again", name, said, jobfile="" if traced else text, trace=text if traced else ""
-    )
+    load = Workload("again", name, tuple(options.items())).doing(text)
     driver = tool(name)
     aim = ready(
         host, Target("target", "device", request.path, destroy=request.destroy), driver.reach(load)
