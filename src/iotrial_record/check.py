@@ -18,6 +18,7 @@ import numpy as np
 from iotrial.errors import TargetRefused, TrialError, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.load import TOKEN, LoadExit, end, last_words
+from iotrial.files import write_bytes
 from iotrial.look.targets import ready
 from iotrial.model.host import Host, Process
 from iotrial.model.target import Target
@@ -89,7 +90,7 @@ def again(
     folder = out / "load"
     folder.mkdir(parents=True)
     for file, content in work.files:
-        (folder / file).write_bytes(content)
+        write_bytes(folder / file, content)
     recorder = Recorder(host, devices_of(host, [request.path]), out, names=True)
     running = _Load(host, work.argv, folder, recorder.name, interruption)
     lasts = 10 * driver.seconds(load, aimed_at(aim)) + 60
