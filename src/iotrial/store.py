@@ -24,6 +24,7 @@ import shutil
 import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,7 +196,24 @@ def create(folder: Path, study: Study, offer: HostCapabilities) -> Store:
     check(folder, study)
     if (folder / "plan.jsonl").exists():
         return _reopen(folder)
+    head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
+    if study.pretended:
+        head["pretended"] = True
+    head |= offer.as_dict() | noted(study) | prior.noted(study)
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _begin(folder, study, head)
+    except OSError:
+        # On a full disk: half of it would be the results of no version, and not be resumed.
+        with suppress(OSError):
+            for each in folder.iterdir():
+                shutil.rmtree(each) if each.is_dir() else each.unlink()
+        raise
+    return Store(folder, restored(study, offer, head.get("aa")))
+
+
+def _begin(folder: Path, study: Study, head: Mapping[str, Any]) -> None:
+    """Write what is there before the first trial, into an empty folder."""
     files.make_folder(folder / "trials", folder)
     files.write_text(folder / "study.toml", study.text, folder)
     for workload in study.workloads:
@@ -205,12 +223,7 @@ def create(folder: Path, study: Study, offer: HostCapabilities) -> Store:
             files.write_text(path, text, folder)
     if study.inventory:
         files.write_json(folder / INVENTORY, dict(study.inventory), folder)
-    head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
-    if study.pretended:
-        head["pretended"] = True
-    head |= offer.as_dict() | noted(study) | prior.noted(study)
     files.append(folder / "plan.jsonl", files.line(head), folder)
-    return Store(folder, restored(study, offer, head.get("aa")))
 
 
 def extend(folder: Path, more: Extension) -> None:

@@ -18,11 +18,12 @@ import numpy as np
 from iotrial.errors import TargetRefused, TrialError, UsageError
 from iotrial.execute.interruption import Interruption
 from iotrial.execute.load.load import TOKEN, LoadExit, end, last_words
+from iotrial.files import write_bytes
 from iotrial.look.targets import ready
 from iotrial.model.host import Host, Process
 from iotrial.model.target import Target
 from iotrial.model.tool import aimed_at
-from iotrial.model.workload import TRACED, Workload
+from iotrial.model.workload import Workload
 from iotrial.tools import tool
 from iotrial_record.again import text_for
 from iotrial_record.character import LoadCharacter, character
@@ -81,11 +82,7 @@ def again(
     recorder raises."""
     name, options = WAYS[way]
     text = text_for(name, request.recording, 0.0, None, device=request.device)
-    traced = text.startswith(TRACED)
-    said = tuple(options.items())
-    load = Workload(
-        "again", name, said, jobfile="" if traced else text, trace=text if traced else ""
-    )
+    load = Workload("again", name, tuple(options.items())).doing(text)
     driver = tool(name)
     aim = ready(
         host, Target("target", "device", request.path, destroy=request.destroy), driver.reach(load)
@@ -94,7 +91,7 @@ def again(
     folder = out / "load"
     folder.mkdir(parents=True)
     for file, content in work.files:
-        (folder / file).write_bytes(content)
+        write_bytes(folder / file, content)
     recorder = Recorder(host, devices_of(host, [request.path]), out, names=True)
     running = _Load(host, work.argv, folder, recorder.name, interruption)
     lasts = 10 * driver.seconds(load, aimed_at(aim)) + 60

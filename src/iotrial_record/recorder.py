@@ -195,17 +195,24 @@ class Recorder:
             plan = {"name": f"trace instance {self.name}", **numbered(_argv("remove", self.name))}
             journal.owe_made(ResourceUndo("command", plan))
             try:
-                self._make()
-                self._keep()
-                self._read_on(seconds, stop, tell)
-            finally:
-                self._keep()
+                self._record(seconds, stop, tell)
+            finally:  # also where the folder's disk is full
                 payment = RestoreReport()
                 with suppress(HostUnreachable):
                     pay(self.host, journal.session(), payment)
-            if payment.owed:
-                raise OwedError(f"{self.host.name}: not fully restored:", owed=payment.owed)
+                if payment.owed:
+                    raise OwedError(f"{self.host.name}: not fully restored:", owed=payment.owed)
         return self.index
+
+    def _record(
+        self, seconds: float, stop: Callable[[], bool], tell: Callable[[float, TraceFacts], None]
+    ) -> None:
+        try:
+            self._make()
+            self._keep()
+            self._read_on(seconds, stop, tell)
+        finally:
+            self._keep()
 
     def _make(self) -> None:
         self._cpus = max(1, int(self.host.run(["nproc", "--all"]).text))

@@ -151,6 +151,18 @@ def test_scripts_beside_each_other_are_sections(tmp_path: Path) -> None:
     assert reads == pytest.approx(4 * writes, rel=0.3)
 
 
+@pytest.mark.parametrize(("size", "when"), [("48MiB", "initdb"), ("80MiB", "pgbench -i")])
+def test_a_target_without_room_is_named_with_what_to_do(
+    tmp_path: Path, size: str, when: str
+) -> None:
+    path = study(tmp_path, ASKED)
+    path.write_text(path.read_text().replace("256MiB", size).replace("scale = 1", "scale = 9"))
+    iotrial("run", str(path), "--out", str(tmp_path / "results"), code=5)
+    (failed,) = open_results(tmp_path / "results").records
+    assert re.search(f"{when}: .*No space left on device, below {tmp_path}/", failed.error)
+    assert "make the target larger, or scale smaller" in failed.error
+
+
 def test_a_setting_that_the_server_refuses_fails_the_trial_with_its_words(tmp_path: Path) -> None:
     text = study(tmp_path, 'time = "2s", "pg.shared_buffers" = "no size"')
     said = iotrial("run", str(text), "--out", str(tmp_path / "results"), "--json", code=5)

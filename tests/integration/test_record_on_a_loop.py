@@ -230,6 +230,40 @@ def test_a_recorder_that_is_killed_leaves_whole_parts_and_nothing_in_the_kernel(
             each.unlink()
 
 
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A folder whose disk has no room."""
+    folder = tmp_path / "full"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", folder], check=True)
+    try:
+        (folder / "other").write_bytes(bytes(1 << 20))
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+
+
+@pytest.mark.parametrize("room", [0, 16384])
+def test_a_folder_whose_disk_is_full_is_named_and_nothing_is_left_in_the_kernel(
+    loop_device: str, tmp_path: Path, full: Path, *, room: int
+) -> None:
+    os.truncate(full / "other", (1 << 20) - room)
+    out = full / "load"
+    with subprocess.Popen(
+        ["fio", "--name=x", f"--filename=/dev/{loop_device}", *LOAD, "--time_based",
+         "--runtime=4"], stdout=subprocess.DEVNULL,
+    ):  # fmt: skip
+        done = subprocess.run(
+            [*ENTRY, f"/dev/{loop_device}", "--for", "2s", "--out", str(out)],
+            check=False, capture_output=True, text=True,
+        )  # fmt: skip
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 5, said
+    assert re.search(rf"No space left on device: '{out}/(recording.json|part-.*npz)'", said)
+    assert "name a folder elsewhere with --out" in said
+    assert [each.name for each in out.iterdir()] == ["recording.json"] * bool(room)
+
+
 def test_what_cannot_be_recorded_is_refused_with_words(loop_device: str, tmp_path: Path) -> None:
     device, out = f"/dev/{loop_device}", tmp_path / "load"
     out.mkdir()

@@ -124,6 +124,8 @@ def test_a_study_is_run_compared_and_reported(
             assert float(row[key]) == each[key]
     code, written = run(capsys, "report", "r", "--as", "findings", "--out", "f.csv")
     assert Path("f.csv").read_bytes() == Path("r/findings.csv").read_bytes()
+    assert status(["report", "r", "--as", "csv", "--out", "-", "--json"]) == 2
+    assert "--json is one document" in json.loads(capsys.readouterr().out)["error"]["message"]
     run(capsys, "report", "r", "--out", "here.txt")
     assert Path("here.txt").read_text().startswith("<!doctype html>")
     run(capsys, "report", "r", "--out", "here.txt", "--as", "md")

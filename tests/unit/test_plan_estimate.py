@@ -75,6 +75,37 @@ def test_a_load_that_ends_by_time_is_assumed_to_write_at_a_rate_that_is_told() -
     assert any("upper bound" in note for note in found.notes)
 
 
+@pytest.mark.parametrize(("options", "rate"), [
+    ('rw = "write", rate = "1m"', 2**20),
+    ('rw = "randrw", rate = "9m,1m"', 2**20),
+    ('rw = "write", rate = "1m", numjobs = 3', 3 * 2**20),
+    ('rw = "write", rate_iops = 100', 100 * 65536),
+    ('rw = "write", rate_iops = 100, rate = "1m"', 2**20),
+    ('rw = "randwrite", rate_iops = 100, bssplit = "4k/90:128k/10"', 100 * 2**17),
+    ('rw = "write", rate = "9m,"', ASSUMED_WRITE_RATE),
+    ('rw = "write", rate = "9t"', ASSUMED_WRITE_RATE),
+])  # fmt: skip
+def test_a_load_that_is_limited_in_rate_writes_no_faster(options: str, rate: int) -> None:
+    study = load(f'runtime = "4s", {options}')
+    found = estimate(study)
+    each = tool("fio").seconds(study.workloads[0], assumed_aim(study.targets[0]))
+    assert found.bytes_written == pytest.approx(each * rate + 2**30)
+    told = any("Bytes written are an upper bound" in note for note in found.notes)
+    assert told is (rate == ASSUMED_WRITE_RATE)
+
+
+def test_jobs_of_a_job_file_are_limited_each_and_together() -> None:
+    job = "[a]\nrw=write\nrate=1m\n[b]\nrw=randwrite\nbs=4k\nrate_iops=256\n[c]\nrw=read\n"
+    study = parse_study(
+        'targets = { disk = { loop = { size = "1GiB" } } }\ndesign.blocks = 1\n'
+        'workloads = { w = { tool = "fio", jobfile = "a", options = { runtime = "4s" } } }\n',
+        "study.toml",
+        lambda _name: job,
+    )
+    each = tool("fio").seconds(study.workloads[0], assumed_aim(study.targets[0]))
+    assert estimate(study).bytes_written == pytest.approx(each * 2 * 2**20 + 2**30)
+
+
 @pytest.mark.parametrize(("options", "written"), [
     ('rw = "write", size = "256MiB"', 2**28),
     ('rw = "write", size = "256MiB", numjobs = 2, loops = 3', 6 * 2**28),

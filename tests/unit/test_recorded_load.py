@@ -4,6 +4,7 @@ recording; its report."""
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 from pathlib import Path
 
@@ -165,6 +166,18 @@ def test_a_folder_is_read_back_as_it_was(tmp_path: Path) -> None:
         assert np.array_equal(getattr(again, each.name), getattr(asked, each.name)), each.name
     assert index.devices[0].ids == (("serial", "<b>&"),)
     assert index.doubt == ""
+
+
+def test_a_part_for_which_there_is_no_room_is_named_and_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("numpy.lib.format.write_array", full)
+    with pytest.raises(OSError, match=r"No space left.*part-000001\.npz"):
+        save_part(tmp_path, 1, events([1.0], [8], 8))
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 9}', '{"format": 1, "x": 1}', "null"])

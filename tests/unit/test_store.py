@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -79,6 +82,27 @@ def test_a_partial_folder_is_no_trial_and_is_begun_afresh(study: Study, tmp_path
     assert open_results(store.folder).records == ()
     assert not is_finished(store.folder)
     assert list(store.begin(trial).iterdir()) == []
+
+
+def test_a_folder_for_which_there_was_no_room_is_begun_again(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.fdopen
+
+    def full(handle: int, *words: Any, **more: Any) -> Any:  # noqa: ANN401 (as of os.fdopen)
+        file = write(handle, *words, **more)
+        if (tmp_path / "r/trials").exists() and (tmp_path / "r/study.toml").exists():
+            file.close()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdopen", full)
+        with pytest.raises(OSError, match="No space left"):
+            create(tmp_path / "r", study, HostCapabilities())
+    assert not list((tmp_path / "r").iterdir())
+    create(tmp_path / "r", study, HostCapabilities())
+    assert open_results(tmp_path / "r").study == study
 
 
 def test_a_torn_last_line_of_the_plan_was_never_executed(study: Study, tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from iotrial.model.target import Topology, TopologyNode
 from iotrial.model.tool import WorkloadCharacter
 from iotrial.model.tunable import Domain
 from iotrial.model.workload import Workload
+from iotrial.plan.candidate_rules import CandidateFacts
 from iotrial.plan.candidates import (
     Candidate,
     CandidateChoice,
-    CandidateFacts,
     CandidateRequest,
     KnobReading,
     character_of,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from iotrial.cli import run, tune
 from iotrial.cli.main import status
 from iotrial.errors import SettingLost, SettingRefused, StudyError, UsageError
+from iotrial.hosts.fake import FakeHost
 from iotrial.model.study import Study
 from iotrial.model.tool import ToolTarget
 from iotrial.model.workload import Workload
@@ -341,6 +343,23 @@ def test_what_cannot_be_tuned_is_refused(
     assert status([*LOOP, *words]) == code
     assert said in capsys.readouterr().err
     assert not Path("results").exists()
+
+
+def test_without_root_a_study_is_written_and_nothing_is_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    host = FakeHost()
+    host.unprivileged = "this is user 1000"
+    monkeypatch.setattr(tune, "machine", lambda **_: nullcontext(host))
+    monkeypatch.setattr(run, "machines", lambda **_: pytest.fail("it is run"))
+    words = ("tune", "loop", "--size", "64MiB", "--load", "randread")
+    assert status([*words]) == 3
+    said = " ".join(capsys.readouterr().err.split())
+    assert "a search changes settings, which needs root: this is user 1000" in said
+    assert "--plan FILE writes the study without root" in said
+    assert not Path("results").exists()
+    assert status([*words, "--plan", "study.toml"]) == 0
+    assert Path("study.toml").exists()
 
 
 def test_a_target_that_is_not_there_or_several_are_refused(

@@ -261,6 +261,8 @@ def _remedy(error: OSError, arguments: list[str]) -> str:
     acting = arguments[:1] in ([verb] for verb in _ACTING)
     if error.errno == errno.ENOSPC and arguments[:1] == ["check"]:
         return "Free space, then resume with --resume and its results folder: results are kept."
+    if error.errno == errno.ENOSPC and arguments[:1] == ["record"]:
+        return "Free space, or name a folder elsewhere with --out; whole parts are kept."
     if error.errno == errno.ENOSPC:
         kept = ": committed trials are kept" if acting else ""
         return f"Free space, then run the same command again{kept}."

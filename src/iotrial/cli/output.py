@@ -35,6 +35,7 @@ from iotrial.called import as_called, as_root, called
 from iotrial.errors import UsageError
 from iotrial.report.layout import HANG, folded
 from iotrial.report.words import visible
+from iotrial.units import parse_bytes, parse_fraction, parse_seconds
 
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 """A window may be narrower already than it says (tmux says it a quarter of a second later): what
@@ -282,6 +283,53 @@ pretend = click.option(
     is_flag=True,
     help="Run on a simulated host inside iotrial; this host is not changed.",
 )
+
+
+DURATION = click.types.FuncParamType(parse_seconds)
+
+
+def latency(text: str) -> float:
+    """Seconds.  A number alone would be seconds, which nobody who types ``2`` means."""
+    seconds = parse_seconds(text)
+    if not text.strip()[-1].isalpha():
+        raise ValueError(f"{text!r} has no unit; for example {text.strip()}ms")
+    return seconds
+
+
+p99_limit = click.option(
+    "--p99",
+    type=click.types.FuncParamType(latency),
+    metavar="TIME",
+    help="Upper limit of the 99th percentile of latency, for example 2ms.",
+)
+margin_of_search = click.option(
+    "--margin",
+    type=click.types.FuncParamType(parse_fraction),
+    default="3%",
+    show_default=True,
+    metavar="SHARE",
+    help="Equivalence margin: the smallest difference that matters.",
+)
+target_size = click.option(
+    "--size",
+    type=click.types.FuncParamType(parse_bytes),
+    metavar="SIZE",
+    help="Size of a file or loop device; in a directory, of the file of each job.",
+)
+may_write = click.option(
+    "--write", is_flag=True, help="Allow the load to write. Default: it only reads."
+)
+
+
+def resumable_out(verb: str) -> Callable[..., Any]:
+    """The results folder of a search, whose name follows from the verb and the target."""
+    return click.option(
+        "--out",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help=f"The results folder.  [default: results/DATE-{verb}-TARGET; an unfinished one is"
+        " resumed]",
+    )
 
 
 _OWNER = "Check the owner and mode of {folder}, or name another path with {option}."

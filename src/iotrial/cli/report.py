@@ -92,6 +92,11 @@ def command(
       iotrial report results/arrays results/check-md --out arrays.html
     """
     kind = kind or _KINDS.get(out.suffix if out else "", "html")
+    if output.json and str(out) == "-" and kind != "json":
+        raise UsageError(
+            f"--json is one document on stdout, and --out - would write {kind} there",
+            advice="Name a file with --out, or leave --json out.",
+        )
     if of_folders := _report_of(folder):
         if redact:
             raise UsageError(

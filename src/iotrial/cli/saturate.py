@@ -16,7 +16,17 @@ import click
 from iotrial.called import called
 from iotrial.cli.completion import of_targets
 from iotrial.cli.machine import machines
-from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.output import (
+    DURATION,
+    Output,
+    common,
+    margin_of_search,
+    may_write,
+    p99_limit,
+    pretend,
+    resumable_out,
+    target_size,
+)
 from iotrial.cli.run import conclude, execute, folder_of
 from iotrial.errors import IotrialError, RefusedError
 from iotrial.files import read_text, write_text
@@ -43,7 +53,7 @@ from iotrial.plan.saturate import (
 from iotrial.report.words import PRETENDED
 from iotrial.store import check, is_finished, open_results
 from iotrial.tools.fio import job_of
-from iotrial.units import format_value, parse_bytes, parse_fraction, parse_seconds
+from iotrial.units import format_value
 
 NAME = "ceiling"
 _LONGER = {"runtime": "60s", "ramp_time": "5s", "time_based": "1"}
@@ -113,19 +123,6 @@ ALONE, SEVERAL = 1.0, 4.0
 """Seconds of a deciding trial on one host, and on several, whose loads never begin at once."""
 
 
-def latency(text: str) -> float:
-    """Seconds.  A number alone would be seconds, which nobody who types ``2`` means."""
-    seconds = parse_seconds(text)
-    if not text.strip()[-1].isalpha():
-        raise ValueError(f"{text!r} has no unit; for example {text.strip()}ms")
-    return seconds
-
-
-_DURATION, _LATENCY, _SIZE, _SHARE = map(
-    click.types.FuncParamType, (parse_seconds, latency, parse_bytes, parse_fraction)
-)
-
-
 @click.command()
 @click.argument("target", nargs=-1, required=True, shell_complete=of_targets)
 @click.option(
@@ -136,12 +133,7 @@ _DURATION, _LATENCY, _SIZE, _SHARE = map(
     show_default=True,
     help="Metric to maximise.",
 )
-@click.option(
-    "--p99",
-    type=_LATENCY,
-    metavar="TIME",
-    help="Upper limit of the 99th percentile of latency, for example 2ms.",
-)
+@p99_limit
 @click.option(
     "--compare",
     "compared",
@@ -168,13 +160,8 @@ _DURATION, _LATENCY, _SIZE, _SHARE = map(
     metavar="NAME",
     help=f"Only these engines: {', '.join(ENGINES)}.  [default: all that work here]",
 )
-@click.option(
-    "--size",
-    type=_SIZE,
-    metavar="SIZE",
-    help="Size of a file or loop device; in a directory, of the file of each job.",
-)
-@click.option("--write", is_flag=True, help="Allow the load to write. Default: it only reads.")
+@target_size
+@may_write
 @click.option(
     "--destroy",
     "destroys",
@@ -185,27 +172,14 @@ _DURATION, _LATENCY, _SIZE, _SHARE = map(
 )
 @click.option(
     "--runtime",
-    type=_DURATION,
+    type=DURATION,
     metavar="TIME",
     help="Runtime of each deciding trial; trials of the search are half as long.  [default: 1s;"
     " 4s with several hosts]",
 )
-@click.option(
-    "--margin",
-    type=_SHARE,
-    default="3%",
-    show_default=True,
-    metavar="SHARE",
-    help="Equivalence margin: the smallest difference that matters.",
-)
-@click.option("--budget", type=_DURATION, metavar="TIME", help="Time limit, for example 5m.")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="The results folder.  [default: results/DATE-saturate-TARGET; an unfinished one is "
-    "resumed]",
-)
+@margin_of_search
+@click.option("--budget", type=DURATION, metavar="TIME", help="Time limit, for example 5m.")
+@resumable_out("saturate")
 @pretend
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)

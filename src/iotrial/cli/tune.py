@@ -13,9 +13,20 @@ from rich.text import Text
 from iotrial.called import called
 from iotrial.cli.completion import of_knobs, of_loads, of_targets
 from iotrial.cli.machine import HERE, machine
-from iotrial.cli.output import Output, common, pretend, writing
+from iotrial.cli.output import (
+    DURATION,
+    Output,
+    common,
+    margin_of_search,
+    may_write,
+    p99_limit,
+    pretend,
+    resumable_out,
+    target_size,
+    writing,
+)
 from iotrial.cli.run import conclude, execute, new_folder
-from iotrial.cli.saturate import latency, target_table
+from iotrial.cli.saturate import target_table
 from iotrial.errors import FormatError, RefusedError, SettingRefused, StudyError, UsageError
 from iotrial.execute.settings.guard import locked
 from iotrial.execute.settings.journal import sessions
@@ -56,11 +67,8 @@ from iotrial.store import is_finished, open_results, study_at
 from iotrial.tools import tool
 from iotrial.tools.fio_check import sections
 from iotrial.tunables import tunable
-from iotrial.units import format_wait, parse_bytes, parse_fraction, parse_seconds
+from iotrial.units import format_wait
 
-_DURATION, _LATENCY, _SIZE, _SHARE = map(
-    click.types.FuncParamType, (parse_seconds, latency, parse_bytes, parse_fraction)
-)
 _FEWEST = 2
 """Knobs of a search."""
 
@@ -79,7 +87,7 @@ _FEWEST = 2
 @click.option(
     "--for",
     "seconds",
-    type=_DURATION,
+    type=DURATION,
     default="1h",
     show_default=True,
     metavar="TIME",
@@ -105,27 +113,10 @@ _FEWEST = 2
 @click.option(
     "--metric", metavar="METRIC", default="", help="Metric that decides.  [default: the load's]"
 )
-@click.option(
-    "--p99",
-    type=_LATENCY,
-    metavar="TIME",
-    help="Upper limit of the 99th percentile of latency, for example 2ms.",
-)
-@click.option(
-    "--margin",
-    type=_SHARE,
-    default="3%",
-    show_default=True,
-    metavar="SHARE",
-    help="Equivalence margin: the smallest difference that matters.",
-)
-@click.option(
-    "--size",
-    type=_SIZE,
-    metavar="SIZE",
-    help="Size of a file or loop device; in a directory, of the file of each job.",
-)
-@click.option("--write", is_flag=True, help="Allow the load to write. Default: it only reads.")
+@p99_limit
+@margin_of_search
+@target_size
+@may_write
 @click.option("--destroy", metavar="ID", help="With --write on a device: its serial or WWN.")
 @click.option(
     "--plan",
@@ -134,12 +125,7 @@ _FEWEST = 2
     metavar="FILE",
     help="Write the study to FILE, and run nothing.",
 )
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="FOLDER",
-    help="The results folder.  [default: results/DATE-tune-TARGET; an unfinished one is resumed]",
-)
+@resumable_out("tune")
 @pretend
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)

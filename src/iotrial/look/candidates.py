@@ -17,7 +17,8 @@ from iotrial.model.host import Reader
 from iotrial.model.step import NOT_HERE, Read
 from iotrial.model.target import Topology
 from iotrial.model.tunable import Tunable
-from iotrial.plan.candidates import REQUESTS, SCHEDULER, CandidateFacts, KnobReading
+from iotrial.plan.candidate_rules import REQUESTS, SCHEDULER, CandidateFacts
+from iotrial.plan.candidates import KnobReading
 from iotrial.tunables import tunable
 
 _OF_DISKS = ("device", "disk")

@@ -312,6 +312,15 @@ class SupportsKnownWrites(Protocol):
 
 
 @runtime_checkable
+class SupportsWriteRate(Protocol):
+    """A tool that may know how fast its load writes at most, whatever the storage does."""
+
+    def write_rate(self, workload: Workload) -> float:
+        """Bytes per second; infinite where nothing limits them."""
+        ...
+
+
+@runtime_checkable
 class SupportsPathCheck(Protocol):
     """A tool that cannot be told of every path."""
 

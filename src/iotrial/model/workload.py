@@ -160,6 +160,12 @@ class Workload:
     def option(self, name: str, default: OptionValue = "") -> OptionValue:
         return dict(self.options).get(name, default)
 
+    def doing(self, text: str) -> Workload:
+        """With this text as its trace or, where it is none, its job file."""
+        if text.startswith(TRACED):
+            return replace(self, trace=text)
+        return replace(self, jobfile=text)
+
     def with_options(self, more: Iterable[tuple[str, OptionValue]]) -> Workload:
         """With these options set, each in its old place if it was there.  :data:`BESIDE` is no
         option of the tool, but says what runs beside it."""

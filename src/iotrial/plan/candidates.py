@@ -1,14 +1,11 @@
 """Candidates: which knobs ``iotrial tune`` varies, at which levels and why; and why not others.
 
 Pure: from what lies below the target, what the load is to storage, and what is in force.  A knob is
-a candidate where this page has levels worth trying for it, the target has what it belongs to, this
-host can set them, and the load can notice it.  It is none where a level may cost data when the
-power fails, where it says what happens when something fails, where it is there to hold a load back,
-or where it cannot be changed while the machine runs; a person may still name it.
-
-Levels are those that tuning guides change (the profiles of tuned, the kernel's
-Documentation/admin-guide and Documentation/block) and their neighbours: about a factor of four to
-each side of what is in force.
+a candidate where a rule (:mod:`iotrial.plan.candidate_rules`) has levels worth trying for it, the
+target has what it belongs to, this host can set them, and the load can notice it.  It is none where
+a level may cost data when the power fails, where it says what happens when something fails, where
+it is there to hold a load back, or where it cannot be changed while the machine runs; a person may
+still name it.
 """
 
 from __future__ import annotations
@@ -29,11 +26,18 @@ from iotrial.model.tool import (
 )
 from iotrial.model.tunable import Domain, Tunable
 from iotrial.model.workload import Workload
+from iotrial.plan.candidate_rules import (
+    EXCLUDED,
+    REQUESTS,
+    RULES,
+    SCHEDULER,
+    CandidateCase,
+    CandidateFacts,
+)
 from iotrial.plan.problem import choices
 from iotrial.tools import tool
 from iotrial.tunables import CATALOGUE, all_tunables
 
-SCHEDULER, REQUESTS = "queue.scheduler", "queue.nr_requests"
 _NONE = ("none", "noop")
 _COMING = ("cgroup.", "mount.")
 """Families that are there only once the run has made what they belong to."""
@@ -53,22 +57,9 @@ class KnobReading:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateFacts:
-    """What else decides about levels: ``tags`` are the requests that the disk with the fewest takes
-    (0: not known), ``transfer`` the largest request that it takes, in KiB (0: not known)."""
-
-    cpus: int = 1
-    numa: int = 1
-    memory: int = 0
-    swap: bool = False
-    tags: int = 0
-    transfer: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class CandidateRequest:
-    """What a person wants of the choice: knobs ``named`` with their levels ((): those of this
-    page), ``only`` these; patterns of knobs ``removed``."""
+    """What a person wants of the choice: knobs ``named`` with their levels ((): those of its
+    rule), ``only`` these; patterns of knobs ``removed``."""
 
     named: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     only: bool = False
@@ -109,594 +100,8 @@ def character_of(workload: Workload, facts: Mapping[str, float]) -> WorkloadChar
     )
 
 
-# -- the rules ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What a rule is asked about: a knob whose ``value`` is in force, for a load."""
-
-    value: str
-    choices: tuple[str, ...]
-    load: WorkloadCharacter
-    facts: CandidateFacts
-    below: Topology
-    known: Mapping[str, str]
-    """Knob → the value in force, of those that were read."""
-    schedulers: tuple[str, ...] = ()
-    """Those that the disk may have: what is offered, or the one in force."""
-
-    @property
-    def number(self) -> int:
-        """0 for what is none."""
-        return int(self.value) if self.value.isdecimal() else 0
-
-    def times(self, *shares: float, low: int = 1, high: int = 2**31 - 1) -> list[str]:
-        """The value in force times each of these, within bounds; none of a 0."""
-        found = (round(self.number * share) for share in shares)
-        return [str(each) for each in found if self.number and low <= each <= high]
-
-    def has(self, kind: str) -> bool:
-        return any(node.scope == kind for node in self.below.nodes)
-
-    def about(self, kind: str, name: str) -> set[str]:
-        return {dict(node.about).get(name, "") for node in self.below.nodes if node.scope == kind}
-
-
-_Others = Callable[["_Case"], Sequence[str]]
-"""The levels to try beside the one in force."""
-_Moot = Callable[[_Case], str]
-"""Why a load cannot notice a knob, or ''."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """``others``: the levels to try beside the one in force."""
-
-    knob: str
-    reason: str
-    others: _Others
-    moot: tuple[_Moot, ...] = ()
-
-
-def _needs(condition: Callable[[_Case], bool], why: str) -> _Moot:
-    return lambda case: "" if condition(case) else why
-
-
-def _fixed(*levels: str) -> _Others:
-    return lambda _case: levels
-
-
-def _times(*shares: float, usual: str = "", high: int = 2**31 - 1) -> _Others:
-    """The value in force times each of these; and what the kernel begins with (``usual``), which
-    is worth trying where another value is in force."""
-    return lambda case: [*case.times(*shares, high=high), *filter(None, [usual])]
-
-
-def _all(case: _Case) -> Sequence[str]:
-    return case.choices
-
-
-_SHALLOW, _DEEP = 8, 64
-_HUGE = 2 << 20
-_READS = _needs(lambda case: case.load.reads, "the load does not read")
-_WRITES = _needs(lambda case: case.load.writes, "the load does not write")
-_MIXED = _needs(
-    lambda case: case.load.reads and case.load.writes, "the load does not both read and write"
-)
-_BUFFERED = _needs(lambda case: case.load.buffered, "all I/O of the load is direct")
-_DIRECT = _needs(lambda case: not case.load.buffered, "the I/O of the load is buffered")
-_SEQUENTIAL = _needs(lambda case: case.load.sequential, "the load is random")
-_METADATA = _needs(lambda case: case.load.metadata, "the load opens few files")
-_CPUS = _needs(lambda case: case.facts.cpus > 1, "the host has one CPU")
-_NODES = _needs(lambda case: case.facts.numa > 1, "the host has one NUMA node")
-_SWAPS = _needs(lambda case: case.facts.swap, "the host has no swap")
-_WAITING = _needs(
-    lambda case: 0 < case.load.depth <= _SHALLOW or not case.load.depth,
-    f"the load keeps more than {_SHALLOW} I/Os in flight, so that CPUs seldom sleep",
-)
-_SLEEPS = _needs(
-    lambda case: case.known.get("cpu.idle.state1.disable", "") != "",
-    "the CPUs have no idle states to choose from",
-)
-_PARITY = _needs(
-    lambda case: bool(case.about("array", "level") & {"raid4", "raid5", "raid6"}),
-    "the array has no parity",
-)
-_MAP = _needs(lambda case: case.has("map"), "the target is not a multipath map")
-_NIC = _needs(lambda case: case.has("nic"), "the storage is not reached over a network")
-_EXT4 = _needs(lambda case: "ext4" in case.about("mount", "type"), "the file system is not ext4")
-_NFS = _needs(
-    lambda case: bool(case.about("mount", "type") & {"nfs", "nfs4"}), "the file system is not NFS"
-)
-_LINKED = _needs(
-    lambda case: any("link" in dict(node.about) for node in case.below.nodes),
-    "no PCIe link is on the way to the storage",
-)
-_NOT_ROOT = _needs(
-    lambda case: "/" not in {node.name for node in case.below.nodes if node.scope == "mount"},
-    "the root file system is not remounted for a trial",
-)
-_HUGE_BUFFERS = _needs(
-    lambda case: not case.load.block or case.load.block >= _HUGE,
-    "the buffers of the load are smaller than a huge page",
-)
-
-
-def _runs(scheduler: str) -> _Moot:
-    return _needs(
-        lambda case: case.known.get(SCHEDULER, "") == scheduler,
-        f"the scheduler in force is not {scheduler}",
-    )
-
-
-def _deeper(case: _Case) -> str:
-    """A queue that the load does not fill is as good as a longer one."""
-    depth, least = case.load.depth, case.number // 4
-    if case.load.buffered or not depth or depth > least:
-        return ""
-    return f"the load keeps at most {depth} I/Os in flight, fewer than any level would allow"
-
-
-def _larger(case: _Case) -> str:
-    """A request is as large as an I/O of the load, unless several are merged."""
-    load, least = case.load, case.number // 4 * 1024
-    if load.buffered or load.sequential or not load.block or load.block > least:
-        return ""
-    return "the I/Os of the load are random and smaller than any level"
-
-
-def _requests(case: _Case) -> Sequence[str]:
-    """Within the tags, beyond which the kernel refuses them without a scheduler."""
-    most = case.facts.tags
-    return [*case.times(1 / 4, 1 / 2, 2, low=4, high=most or 1024), *([str(most)] if most else ())]
-
-
-def _sectors(case: _Case) -> Sequence[str]:
-    """Some disks claim to take any size."""
-    most = min(case.facts.transfer or case.number, 16384)
-    return [*case.times(1 / 4, 4, low=64, high=most), str(most)]
-
-
-def _ahead(case: _Case) -> Sequence[str]:
-    if not case.load.sequential:
-        return ["0", *case.times(1 / 4, low=16)]
-    return [*case.times(1 / 4, 4, low=16, high=16384), "128"]
-
-
-def _depths(case: _Case) -> Sequence[str]:
-    said = case.known.get("scsi.host.can_queue", "")
-    most = int(said) if said.isdecimal() else case.number
-    return [*case.times(1 / 4, 4, low=1, high=most), *(["32"] if most >= 32 else ())]  # noqa: PLR2004
-
-
-def _threads(case: _Case) -> Sequence[str]:
-    return [str(count) for count in (0, 2, 4) if count <= case.facts.cpus]
-
-
-def _free(case: _Case) -> Sequence[str]:
-    """Too much leaves no memory to use."""
-    return case.times(2, 4, high=case.facts.memory // 1024 // 50 or 1)
-
-
-def _if(value: str, *levels: str) -> _Others:
-    """Only where this value is in force is there something to gain."""
-    return lambda case: levels if case.value == value else ()
-
-
-def _triple(*shares: float) -> _Others:
-    """Of three numbers the last: the most that a socket may grow to."""
-
-    def others(case: _Case) -> Sequence[str]:
-        *first, most = case.value.split() or [""]
-        whole = most.isdecimal() and len(first) == 2  # noqa: PLR2004 (least, first, largest)
-        return [" ".join([*first, str(round(int(most) * s))]) for s in shares if whole]
-
-    return others
-
-
 _PRECEDES = "queue.iosched."
-_RULES = (
-    _Rule(SCHEDULER, "schedulers differ in the order of requests and in CPU time", _all),
-    _Rule(
-        REQUESTS,
-        "how many requests may wait decides how many can be ordered and merged, and for how long"
-        " they wait",
-        _requests,
-        (_deeper,),
-    ),
-    _Rule(
-        "queue.nomerges",
-        "looking for requests to merge costs CPU time, and makes fewer and larger requests",
-        _fixed("0", "1", "2"),
-    ),
-    _Rule(
-        "queue.rq_affinity",
-        "the CPU that completes a request may have its data in the cache, or be busy",
-        _fixed("0", "1", "2"),
-        (_CPUS,),
-    ),
-    _Rule(
-        "queue.add_random",
-        "each completion feeds the entropy pool, which costs CPU time",
-        _if("1", "0"),
-    ),
-    _Rule(
-        "queue.rotational",
-        "bfq waits for the next request of a process on a disk with a seek time",
-        _fixed("0", "1"),
-        (
-            _needs(
-                lambda case: "bfq" in case.schedulers,
-                "only bfq asks for it while a file system is mounted",
-            ),
-        ),
-    ),
-    _Rule(
-        "queue.max_sectors_kb",
-        "smaller requests wait for each other less, larger ones cost less CPU time",
-        _sectors,
-        (_larger,),
-    ),
-    _Rule(
-        "queue.read_ahead_kb",
-        "how much is read ahead decides whether a reader waits, and how much is read in vain",
-        _ahead,
-        (_READS, _BUFFERED),
-    ),
-    _Rule(
-        "queue.iosched.read_expire",
-        "after this time a read goes before requests in better order",
-        _times(1 / 5, 4, usual="500"),
-        (_runs("mq-deadline"), _READS),
-    ),
-    _Rule(
-        "queue.iosched.writes_starved",
-        "how long reads go before writes",
-        _times(1 / 2, 4, usual="2"),
-        (_runs("mq-deadline"), _MIXED),
-    ),
-    _Rule(
-        "queue.iosched.fifo_batch",
-        "long batches are in better order, short ones are fairer",
-        _times(1 / 16, 4, usual="16"),
-        (_runs("mq-deadline"),),
-    ),
-    _Rule(
-        "queue.iosched.front_merges",
-        "looking for front merges costs CPU time, and they are rare",
-        _if("1", "0"),
-        (_runs("mq-deadline"),),
-    ),
-    _Rule(
-        "queue.iosched.read_lat_nsec",
-        "kyber keeps as many reads in flight as meet this latency",
-        _times(1 / 4, 4),
-        (_runs("kyber"), _READS),
-    ),
-    _Rule(
-        "queue.iosched.write_lat_nsec",
-        "kyber keeps as many writes in flight as meet this latency",
-        _times(1 / 4, 4),
-        (_runs("kyber"), _WRITES),
-    ),
-    _Rule(
-        "queue.iosched.slice_idle",
-        "bfq waits for the next request of a process, while the disk does nothing",
-        _fixed("0"),
-        (_runs("bfq"),),
-    ),
-    _Rule(
-        "queue.iosched.low_latency",
-        "bfq favours interactive processes over throughput",
-        _if("1", "0"),
-        (_runs("bfq"),),
-    ),
-    _Rule(
-        "scsi.queue_depth",
-        "how many commands the disk has at once decides what it can order, and how long they wait",
-        _depths,
-        (_deeper,),
-    ),
-    _Rule(
-        "nvme.iopolicy",
-        "policies spread I/Os over the paths differently",
-        _all,
-    ),
-    _Rule(
-        "nvme.pm_qos_latency_tolerance_us",
-        "a drive that sleeps between I/Os wakes up late",
-        _fixed("0"),
-        (_WAITING,),
-    ),
-    _Rule(
-        "multipath.path_selector",
-        "selectors spread I/Os over the paths differently",
-        _fixed("service-time 0", "queue-length 0", "round-robin 0"),
-        (_MAP,),
-    ),
-    _Rule(
-        "md.stripe_cache_size",
-        "a larger stripe cache gathers more writes to whole stripes",
-        _times(4, 16, high=32768),
-        (_PARITY, _WRITES),
-    ),
-    _Rule(
-        "md.group_thread_cnt",
-        "more threads compute parity on more CPUs",
-        _threads,
-        (_PARITY, _WRITES, _CPUS),
-    ),
-    _Rule(
-        "md.rmw_level",
-        "parity is updated by reading either the old blocks or the rest of the stripe",
-        _fixed("0", "1", "2"),
-        (_PARITY, _WRITES),
-    ),
-    _Rule(
-        "md.preread_bypass_threshold",
-        "stripes that must be read first wait for whole ones",
-        _fixed("0"),
-        (_PARITY, _WRITES),
-    ),
-    _Rule(
-        "md.skip_copy",
-        "without a copy whole-stripe writes cost less memory bandwidth",
-        _fixed("0", "1"),
-        (_PARITY, _WRITES, _BUFFERED),
-    ),
-    *(
-        _Rule(
-            f"crypt.{name}",
-            "a work queue costs a switch of process, and brings other CPUs",
-            _fixed("0", "1"),
-            (moot,),
-        )
-        for name, moot in (
-            ("no_read_workqueue", _READS),
-            ("no_write_workqueue", _WRITES),
-            ("same_cpu_crypt", _CPUS),
-            ("submit_from_crypt_cpus", _WRITES),
-        )
-    ),
-    _Rule(
-        "mount.atime",
-        "a read of a file that was written is noted in its access time",
-        _fixed("relatime", "noatime"),
-        (_NOT_ROOT, _MIXED),
-    ),
-    _Rule(
-        "mount.lazytime",
-        "each write changes the time of its file, which the file system must write as well",
-        _fixed("unset", "on"),
-        (_NOT_ROOT, _WRITES),
-    ),
-    _Rule(
-        "mount.discard",
-        "the device is told of freed blocks while the load waits",
-        _if("on", "unset"),
-        (_NOT_ROOT, _WRITES),
-    ),
-    _Rule(
-        "mount.dioread_nolock",
-        "direct reads wait for writes to the same file",
-        _fixed("dioread_nolock", "nodioread_nolock"),
-        (_NOT_ROOT, _EXT4, _DIRECT, _MIXED),
-    ),
-    _Rule(
-        "mount.rsize",
-        "larger requests to the server cost less, smaller ones begin earlier",
-        _times(1 / 4, 4, high=1048576),
-        (_NFS, _READS),
-    ),
-    _Rule(
-        "mount.wsize",
-        "larger requests to the server cost less, smaller ones begin earlier",
-        _times(1 / 4, 4, high=1048576),
-        (_NFS, _WRITES),
-    ),
-    _Rule(
-        "mount.nconnect",
-        "one TCP connection may be bound by one CPU",
-        _fixed("4", "8"),
-        (_NFS,),
-    ),
-    _Rule(
-        "nfs.read_ahead_kb",
-        "how much is read ahead decides whether a reader waits, and how much is read in vain",
-        _ahead,
-        (_NFS, _READS, _BUFFERED),
-    ),
-    _Rule(
-        "cpu.governor",
-        "a CPU whose frequency rises slowly is slow for a load that waits",
-        _fixed("performance"),
-    ),
-    _Rule(
-        "cpu.energy_preference",
-        "a CPU that saves energy raises its frequency late",
-        _fixed("performance"),
-    ),
-    _Rule(
-        "cpu.dma_latency",
-        "a CPU that sleeps deeply wakes up late for a completion",
-        _fixed("unset", "0"),
-        (_SLEEPS, _WAITING),
-    ),
-    _Rule(
-        "module.pcie_aspm.policy",
-        "a PCIe link that sleeps wakes up late",
-        _fixed("performance"),
-        (_LINKED, _WAITING),
-    ),
-    _Rule(
-        "mm.thp",
-        "huge pages make large buffers cheaper to address, and dearer to get",
-        _all,
-        (_HUGE_BUFFERS,),
-    ),
-    _Rule("mm.ksm", "looking for equal pages costs CPU time", _if("1", "0")),
-    _Rule(
-        "sysctl.kernel.numa_balancing",
-        "pages that are moved to another node interrupt the load",
-        _fixed("0", "1"),
-        (_NODES,),
-    ),
-    _Rule(
-        "sysctl.kernel.sched_autogroup_enabled",
-        "groups of processes share the CPUs with kernel threads that do the I/O",
-        _fixed("0", "1"),
-    ),
-    _Rule(
-        "sysctl.kernel.timer_migration",
-        "timers that move to busy CPUs interrupt the load",
-        _fixed("0", "1"),
-        (_CPUS,),
-    ),
-    _Rule(
-        "sysctl.vm.stat_interval",
-        "updates of memory statistics interrupt every CPU",
-        _fixed("1", "10"),
-    ),
-    _Rule(
-        "sysctl.vm.zone_reclaim_mode",
-        "reclaiming memory of a node drops cached pages while others have room",
-        _fixed("0", "1"),
-        (_NODES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_ratio",
-        "above this share of memory a writer writes back itself",
-        _times(1 / 2, 2, usual="20", high=60),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_bytes",
-        "above this much a writer writes back itself",
-        _times(1 / 4, 4),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_background_ratio",
-        "from this share of memory on the kernel writes back while the load runs",
-        _times(1 / 5, 1 / 2, usual="10"),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_background_bytes",
-        "from this much on the kernel writes back while the load runs",
-        _times(1 / 4, 4),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_expire_centisecs",
-        "data that is written back earlier makes smaller bursts",
-        _times(1 / 6),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.dirty_writeback_centisecs",
-        "data that is written back more often makes smaller bursts",
-        _times(1 / 5),
-        (_WRITES, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.vfs_cache_pressure",
-        "inodes and directory entries that stay in memory need not be read again",
-        _fixed("50", "200"),
-        (_METADATA,),
-    ),
-    _Rule(
-        "sysctl.vm.swappiness",
-        "swapping leaves more memory to the page cache",
-        _fixed("10", "60", "100"),
-        (_SWAPS, _BUFFERED),
-    ),
-    _Rule(
-        "sysctl.vm.min_free_kbytes",
-        "with more free memory a page for the cache is found without waiting",
-        _free,
-        (_BUFFERED,),
-    ),
-    _Rule(
-        "sysctl.vm.watermark_scale_factor",
-        "memory that is reclaimed earlier is free when the page cache needs it",
-        _times(5, 20, usual="10", high=1000),
-        (_BUFFERED,),
-    ),
-    *(
-        _Rule(
-            f"net.{name}",
-            "interrupts that wait for more packets cost less CPU time, and more latency",
-            others,
-            (_NIC,),
-        )
-        for name, others in (
-            ("rx_usecs", lambda case: ["0", *case.times(4, high=250)]),
-            ("tx_usecs", lambda case: ["0", *case.times(4, high=250)]),
-            ("adaptive_rx", _fixed("off", "on")),
-        )
-    ),
-    *(
-        _Rule(
-            f"net.{name}",
-            "packets handled together cost less CPU time, and wait for each other",
-            _fixed("off", "on"),
-            (_NIC,),
-        )
-        for name in ("gro", "tso", "lro")
-    ),
-    *(
-        _Rule(
-            f"sysctl.net.ipv4.{name}",
-            "a larger buffer of a connection fills a long link",
-            _triple(4),
-            (_NIC,),
-        )
-        for name in ("tcp_rmem", "tcp_wmem")
-    ),
-)
-_BY_KNOB = {rule.knob: rule for rule in _RULES}
-
-_LOSES = "a level of it may cost data when the power fails or a program crashes"
-_FAILS = "it says what happens when something fails, and nothing fails in a trial"
-_LINK = "drivers take the link down to change it"
-_NOT: tuple[tuple[str, str], ...] = (
-    ("cgroup.*", "it is there to hold a load back, or to share a disk with others"),
-    ("boot.mitigations", "without it a process can read the data of others"),
-    ("mount.barrier", _LOSES),
-    ("mount.commit", _LOSES),
-    ("mount.data", _LOSES),
-    ("mount.journal_async_commit", _LOSES),
-    ("mount.sync", "a load that wants its writes on storage asks for that itself"),
-    ("mount.hard", _LOSES),
-    ("mount.nocto", "changes by other clients would be seen late"),
-    ("lvm.cache_mode", _LOSES),
-    ("md.bitmap", "without a bitmap a crash means a whole resync"),
-    ("md.consistency_policy", _LOSES),
-    ("md.sync_*", "it bounds a resync, and trials during one are invalid"),
-    ("lvm.*_recovery_rate", "it bounds a resync, and trials during one are invalid"),
-    ("*tmo", _FAILS),
-    ("*timeout", _FAILS),
-    ("*eh_deadline", _FAILS),
-    ("*retry", _FAILS),
-    ("mount.timeo", _FAILS),
-    ("mount.retrans", _FAILS),
-    ("multipath.queue_if_no_path", _FAILS),
-    ("multipath.failback", _FAILS),
-    ("queue.iostats", "without it a trial has no telemetry of the disk"),
-    ("queue.wbt_lat_usec", "once written it no longer follows the scheduler, until the disk goes"),
-    ("irq.*", "irqbalance, or the kernel, may own the interrupts"),
-    ("cpu.smt", "interrupts and processes that are moved away do not come back by themselves"),
-    ("cpu.idle.*", "cpu.dma_latency does the same for all CPUs"),
-    ("cpu.resume_latency", "cpu.dma_latency does the same for all CPUs"),
-    ("cpu.boost", "without it a CPU is slower"),
-    ("cpu.no_turbo", "with it a CPU is slower"),
-    ("module.*", "a driver reads it when it is loaded, or for devices that are made later"),
-    ("sysctl.fs.*", "it is a limit, and a load that meets it fails"),
-    ("net.mtu", _LINK),
-    ("net.ring_*", _LINK),
-)
+_BY_KNOB = {rule.knob: rule for rule in RULES}
 
 _BOOTS = "each level takes a boot, and a search changes levels in every trial"
 _UNKNOWN = "which levels would be worth trying is not known"
@@ -779,7 +184,7 @@ def choose(
     return CandidateChoice(_in_order(left), missing)
 
 
-_Asker = Callable[[str, tuple[str, ...]], _Case]
+_Asker = Callable[[str, tuple[str, ...]], CandidateCase]
 
 
 def _asker(
@@ -789,7 +194,9 @@ def _asker(
     known: Mapping[str, str],
     schedulers: tuple[str, ...],
 ) -> _Asker:
-    return lambda value, offered: _Case(value, offered, load, facts, below, known, schedulers)
+    return lambda value, offered: CandidateCase(
+        value, offered, load, facts, below, known, schedulers
+    )
 
 
 def _schedulers(said: Sequence[KnobReading], wish: CandidateRequest) -> tuple[str, ...]:
@@ -961,7 +368,7 @@ def _reason(knob: Tunable, below: Topology, wish: CandidateRequest) -> str:
     for family, scope, why in _ABSENT:
         if knob.name.startswith(family) and not any(n.scope == scope for n in below.nodes):
             return why
-    for pattern, why in _NOT:
+    for pattern, why in EXCLUDED:
         if fnmatch.fnmatchcase(knob.name, pattern):
             return why
     return _BOOTS if knob.boot else _UNKNOWN

@@ -28,7 +28,7 @@ from iotrial.model.study import (
     Sweep,
 )
 from iotrial.model.target import MountSpec, Target, TargetKind
-from iotrial.model.workload import TRACED, CustomMetric, OfferedRates, OptionValue, Workload
+from iotrial.model.workload import CustomMetric, OfferedRates, OptionValue, Workload
 from iotrial.plan import tune
 from iotrial.plan.problem import KeyPath
 from iotrial.plan.race import MOST_BLOCKS
@@ -246,13 +246,10 @@ def target_place(table: TargetTable) -> tuple[TargetKind, str]:
 
 def workload(name: str, table: WorkloadTable, text: str) -> Workload:
     """``text`` is that of the job file, or of the trace, empty where there is none."""
-    traced = text.startswith(TRACED)
     return Workload(
         name,
         table.tool,
         options=tuple(table.options.items()),
-        jobfile="" if traced else text,
-        trace=text if traced else "",
         cache=table.cache,
         prepare=tuple(table.prepare),
         cleanup=tuple(table.cleanup),
@@ -263,7 +260,7 @@ def workload(name: str, table: WorkloadTable, text: str) -> Workload:
         beside=table.beside,
         target=table.target,
         offered=offered(table.offered) if table.offered else None,
-    )
+    ).doing(text)
 
 
 def offered(table: OfferedTable) -> OfferedRates:

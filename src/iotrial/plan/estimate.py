@@ -12,7 +12,13 @@ from iotrial import plugins
 from iotrial.model.hostlist import folded
 from iotrial.model.study import Study
 from iotrial.model.target import MOUNT_POINT, Target
-from iotrial.model.tool import LIKELY, SupportsKnownWrites, SupportsSizedLoads, ToolTarget
+from iotrial.model.tool import (
+    LIKELY,
+    SupportsKnownWrites,
+    SupportsSizedLoads,
+    SupportsWriteRate,
+    ToolTarget,
+)
 from iotrial.model.trial import Trial
 from iotrial.model.workload import Chore, Workload
 from iotrial.plan import boots
@@ -322,9 +328,14 @@ def _cost(workload: Workload, aimed: ToolTarget) -> _Cost:
         return _Cost(seconds, longest, 0.0, timed=False)
     if isinstance(driver, SupportsKnownWrites):
         return _Cost(seconds, longest, driver.written(workload), timed=False)
-    timed = workload.option("runtime") != "" or workload.jobfile != ""
-    written = seconds * ASSUMED_WRITE_RATE if timed else _sized(workload, aimed)
-    return _Cost(seconds, longest, written, timed)
+    if workload.option("runtime") == "" and not workload.jobfile:
+        return _Cost(seconds, longest, _sized(workload, aimed), timed=False)
+    rate = math.inf
+    # In a directory it first makes files, as fast as it goes.
+    if isinstance(driver, SupportsWriteRate) and aimed.kind != "directory":
+        rate = driver.write_rate(workload)
+    written = seconds * min(rate, ASSUMED_WRITE_RATE)
+    return _Cost(seconds, longest, written, timed=rate > ASSUMED_WRITE_RATE)
 
 
 def _sized(workload: Workload, aimed: ToolTarget) -> float:

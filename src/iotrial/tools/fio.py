@@ -61,6 +61,7 @@ from iotrial.tools.fio_check import (
     reach_of,
     sections,
     waits,
+    write_rate_of,
 )
 from iotrial.tools.fio_options import resolved
 from iotrial.tools.results import MERGED, result
@@ -206,6 +207,10 @@ class Fio:
                 stages.append(0.0)
             stages[-1] = max(stages[-1], _lasting(dict(section.options), aimed))
         return _STARTUP + sum(stages)
+
+    def write_rate(self, workload: Workload) -> float:
+        """See :class:`iotrial.model.tool.SupportsWriteRate`: of ``rate`` and ``rate_iops``."""
+        return sum(map(write_rate_of, sections(workload)))
 
     def traced(self, load: Load, workload: Workload) -> Load:
         """See :class:`iotrial.model.tool.SupportsTrace`.  Averages of short windows: a line for

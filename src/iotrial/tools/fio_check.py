@@ -14,6 +14,7 @@ empty: rates, think time, syncs, verification, batches, jobs after each other.  
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -498,6 +499,25 @@ def flight_of(known: Iterable[JobSection], facts: Mapping[str, float]) -> int:
             return 0
         total += depth * jobs
     return total
+
+
+def write_rate_of(section: JobSection) -> float:
+    """Bytes per second that a job and its clones write at most; infinite where no option, or an
+    option that only the machine can tell, says so."""
+    if not _writes(section):
+        return 0.0
+    if _last(section, "rw", "read") in rules.READS or section.values("read_iolog"):
+        return math.inf
+    jobs, block = _sized(_last(section, "numjobs", "1"), "numjobs", {}), block_of(section, {})
+    bytes_, ios = _rate_of_writes(section, "rate"), _rate_of_writes(section, "rate_iops")
+    found = [each for each in (bytes_, ios * block) if each]
+    return jobs * min(found) if jobs and found else math.inf
+
+
+def _rate_of_writes(section: JobSection, option: str) -> int:
+    """Of ``READS,WRITES,TRIMS``; one alone is of each.  0 where none is said."""
+    said = [part for value in section.values(option)[-1:] for part in value.split(",")]
+    return (_number(said[1 % len(said)]) or 0) if said else 0
 
 
 def _sized(text: str, option: str, facts: Mapping[str, float]) -> int:

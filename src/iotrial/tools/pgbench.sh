@@ -17,9 +17,14 @@ socket=@iotrial-pgbench-$$ # abstract: a path would be too long for one, or some
 
 say() { printf '%s\n' "pgbench: $*" >&2; }
 fail() {
-    say "$*"
+    case $* in
+    *"No space left on device"*) say "$*, below $folder: make the target larger, or scale smaller" ;;
+    *) say "$*" ;;
+    esac
     exit 1
 }
+# The first complaint in a file: the last words are of the end that it led to.
+complaint() { grep -m 1 -oE "($1): .*" "$2" || tail -n 1 "$2"; }
 
 bin=
 for each in $(printf "%s\n" /usr/lib/postgresql/*/bin /usr/pgsql-*/bin | sort -V); do
@@ -47,7 +52,7 @@ fi
 if [ ! -f "$data/PG_VERSION" ]; then
     # shellcheck disable=SC2086
     $as "${bin}initdb" -D "$data" -A peer -U postgres --no-locale -E UTF8 --no-instructions \
-        >"$mine/initdb.out" 2>&1 || fail "initdb: $(tail -n 1 "$mine/initdb.out")"
+        >"$mine/initdb.out" 2>&1 || fail "initdb: $(complaint 'PANIC|FATAL|ERROR|error' "$mine/initdb.out")"
 fi
 # Whoever executes this may connect, and nobody else.
 echo 'local all all peer map=own' >"$data/pg_hba.conf"
@@ -74,18 +79,20 @@ trap 'exit 129' HUP
 tries=600
 until "${bin}pg_isready" -q -h "$socket" -U postgres; do
     kill -0 "$server" 2>/dev/null ||
-        fail "the server did not start: $(grep -m 1 FATAL "$mine/server.log" || tail -n 1 "$mine/server.log")"
+        fail "the server did not start: $(complaint 'PANIC|FATAL' "$mine/server.log")"
     tries=$((tries - 1))
     [ "$tries" -gt 0 ] || fail "the server was not ready within a minute"
     sleep 0.1
 done
 
+# A FATAL may be of our own question whether it is ready.
+refused() { grep -m 1 -oE '(PANIC|ERROR): .*' "$mine/server.log"; }
 ask() { "${bin}psql" -h "$socket" -U postgres -d postgres -qAt "$@"; }
 
 if [ "$(ask -c "select count(*) from pg_class where relname = 'pgbench_branches'")" = 0 ] ||
     [ "$(ask -c 'select count(*) from pgbench_branches')" != "$scale" ]; then
     "${bin}pgbench" -h "$socket" -U postgres -i -q -s "$scale" postgres >"$mine/init.out" 2>&1 ||
-        fail "pgbench -i: $(tail -n 1 "$mine/init.out")"
+        fail "pgbench -i: $(refused || tail -n 1 "$mine/init.out")"
 fi
 ask -c checkpoint
 [ "$seconds" != 0 ] || exit 0
@@ -97,4 +104,8 @@ while [ -n "$rest" ]; do
     set -- "$@" -b "${rest%%,*}"
     rest=${rest#*,}
 done
-"${bin}pgbench" -h "$socket" -U postgres "$@" postgres
+"${bin}pgbench" -h "$socket" -U postgres "$@" postgres || {
+    code=$?
+    why=$(refused) && fail "$why"
+    exit "$code"
+}

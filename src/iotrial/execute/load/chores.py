@@ -57,6 +57,7 @@ from iotrial.execute.session import HostSession
 from iotrial.execute.settings.debris import file_debt, unmake
 from iotrial.execute.settings.journal import SUFFIX, ResourceUndo, numbered
 from iotrial.execute.targets.trees import TreePlan, make_tree, plan_tree
+from iotrial.files import write_bytes, write_text
 from iotrial.hosts.steps import beside
 from iotrial.look import reading
 from iotrial.model.host import Host
@@ -224,11 +225,11 @@ def do(
     """
     folder.mkdir(parents=True)
     argv = it.load.argv
-    (folder / "command").write_text(shlex.join(argv) + "\n", encoding="utf-8")
+    write_text(folder / "command", shlex.join(argv) + "\n")
     if not argv:
         return ""
     for name, content in it.load.files:
-        (folder / name).write_bytes(content)
+        write_bytes(folder / name, content)
     watch = LoadWatch(it.within, lambda _elapsed: None, interruption)
     try:
         ended = execute_load(host, argv, folder=folder, token=token, watch=watch)

@@ -25,6 +25,7 @@ from iotrial.execute.load.load import LoadExit, last_words
 from iotrial.execute.load.sealed import DEV, Sandbox
 from iotrial.execute.load.served import ToolClient
 from iotrial.execute.session import HostSession
+from iotrial.files import write_bytes, write_text
 from iotrial.formats.telemetry import DiskAdapter, TelemetryRange, between, limits, strains
 from iotrial.look.inodes import folders_of, settled
 from iotrial.model.host import Host
@@ -206,9 +207,9 @@ class TrialPart:
             load = self.driver.traced(load, self.workload)
         self.load = self._through(load)
         for name, content in self.load.files:
-            (self.folder / name).write_bytes(content)
+            write_bytes(self.folder / name, content)
         text = shlex.join(self.load.argv) + "\n"
-        (self.folder / "command").write_text(text, encoding="utf-8")
+        write_text(self.folder / "command", text)
         self._plain = load
         return self.served.serving(self.listen)[0] if self.served else load.argv
 
