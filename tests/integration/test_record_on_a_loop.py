@@ -307,8 +307,9 @@ def test_the_model_s_job_file_has_the_character_of_the_load(
         if name == "first":
             report = [*ENTRY[:-1], "report", str(tmp_path / name), "--out", str(job)]
             subprocess.run(report, check=True, capture_output=True)
-            assert "runtime=60s" in job.read_text()  # the recorder was told to go on for longer
-            job.write_text(job.read_text().replace("runtime=60s", "runtime=8s"))
+            text, lasting = re.subn(r"runtime=(8|9|1\d)s", "runtime=8s", job.read_text())
+            assert lasting == 1, "as long as it was recorded, not as it was meant to be"
+            job.write_text(text)
     found = distances(*loads)
     for name in ("mix", "sizes", "zones", "sequential"):
         assert found[name].value <= 0.05, found
