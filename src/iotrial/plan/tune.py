@@ -136,8 +136,11 @@ def _varied(factors: Sequence[Factor]) -> int:
 
 def _used_up(study: Study, done: Sequence[TrialRecord]) -> bool:
     """Whether the search has had its share of the budget."""
-    spent = sum(record.seconds + record.prepared + study.design.settle for record in done)
-    return 0 < study.design.budget * SHARE <= spent
+    return 0 < study.design.budget * SHARE <= _spent(study, done)
+
+
+def _spent(study: Study, done: Sequence[TrialRecord]) -> float:
+    return sum(record.seconds + record.prepared + study.design.settle for record in done)
 
 
 def grid_of(study: Study) -> KnobGrid:
@@ -248,15 +251,31 @@ def recommended(
     """What the search came to, for each varied factor."""
     search = found(study, done)
     known = {each.factor: each for each in search.worths} if search else {}
+    changed = [each.factor for each in search.worths if each.recommended] if search else []
+    tested = changed[: _testable(study, done)]  # the largest are first
     decisions = []
     for factor in several:
         label, why = factor.baseline, "no valid trials"
         if each := known.get(factor.name):
             change = format_change(each.ratio)
             label, why = each.level, f"{change} expected"
-            if not each.recommended:
+            if factor.name not in tested:
                 label = each.baseline
                 why = f"no level is expected to be worth a change ({each.level}: {change})"
+            if each.recommended and factor.name not in tested:
+                why = f"{each.level}: {change} expected, but no time to test so many changes"
         labels = tuple(level.label for level in factor.levels)
         decisions.append(StageDecision(factor.name, labels, (label,), label, why))
     return decisions
+
+
+def _testable(study: Study, done: Sequence[TrialRecord]) -> int:
+    """How many changes the second stage can test in its share of the budget, one at least: more
+    would leave no time for the proof."""
+    from iotrial.stats.verdict import first_look  # noqa: PLC0415  SciPy, as above
+
+    if not study.design.budget or not done:
+        return len(study.factors)
+    trial = _spent(study, done) / len(done)
+    blocks = first_look(len(study.factors))
+    return max(1, int(study.design.budget * WORTH_SHARE / (trial * blocks)) - 1)
