@@ -191,7 +191,7 @@ def test_what_is_refused_is_refused_before_anything_slow_is_loaded(tmp_path: Pat
     assert done.stderr.splitlines()[-1] == "([2, 2, 2, 0], [])", done.stderr
 
 
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-docs.lock")
 
 
 def locked(lock: str) -> list[tuple[str, str]]:
@@ -218,16 +218,14 @@ def test_the_lock_names_no_host_and_checks_everything(lock: str) -> None:
     assert not [entry.split()[0] for entry in entries if "--hash=sha256:" not in entry]
 
 
-@pytest.mark.parametrize(("lock", "group"), [(LOCKS[0], "setup"), (LOCKS[1], "dev")])
+@pytest.mark.parametrize(("lock", "group"), list(zip(LOCKS, ("setup", "dev", "docs"), strict=True)))
 def test_the_lock_holds_what_the_project_asks_for(lock: str, group: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    wanted = [
-        *project["project"]["dependencies"],
-        *(each for extra in ("charts", "xlsx", "parquet") for each in extras[extra]),
-        *asked(project, group),
-        *project["build-system"]["requires"],
-    ]
+    wanted = [*asked(project, group)]
+    if group != "docs":  # which uses what a run has
+        wanted += project["project"]["dependencies"] + project["build-system"]["requires"]
+        wanted += (each for extra in ("charts", "xlsx", "parquet") for each in extras[extra])
     for requirement in map(Requirement, wanted):
         name = canonicalize_name(requirement.name)
         versions = [version for each, version in locked(lock) if each == name]
@@ -237,8 +235,11 @@ def test_the_lock_holds_what_the_project_asks_for(lock: str, group: str) -> None
 
 def test_what_a_run_needs_is_part_of_what_tests_need() -> None:
     """So that test tools can be added to an environment that is in use."""
-    run, tests = (set(locked(lock)) for lock in LOCKS)
+    run, tests, docs = (set(locked(lock)) for lock in LOCKS)
     assert run < tests
+    both = dict(tests).keys() & dict(docs).keys()
+    assert {each for each in docs if each[0] in both} <= tests
+    assert "jinja2" in both
     assert not {"pytest", "mypy", "ruff", "numba"} & {name for name, _ in run}
 
 
@@ -264,7 +265,7 @@ def test_dev_explains_itself_from_anywhere(tmp_path: Path) -> None:
         check=True,
         timeout=10,
     )
-    for name in ("demo", "test", "lint", "bench", "iotrial", "setup", "lock"):
+    for name in ("demo", "test", "lint", "docs", "bench", "iotrial", "setup", "lock"):
         assert re.search(rf"^\./dev {name}\b", done.stdout, re.MULTILINE)
     assert not list(tmp_path.iterdir())
 
