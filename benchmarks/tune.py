@@ -2,6 +2,7 @@
 
     ./dev bench tune [--quick] [--surfaces 8] [--seed 1] [--cores 2] [--only cap]
                      [--peers PYTHON] [--no-peers] [--json FILE] [--picture FILE.svg]
+    ./dev bench tune --again FILE [--picture FILE.svg]
     ./dev bench tune --measure
     ./dev bench tune --real [--seed 1] [--peers PYTHON] [--no-peers]
 
@@ -16,8 +17,9 @@ time, Optuna's TPE, SMAC.
 *Share*: of the possible gain (on the log scale, the baseline 0, the best of all combinations 1)
 the share that the combination recommended after so many trials truly has.  *Trials until* 90 % of
 it, or until within 2 % of the best: the fewest after which that stays so to the end; more than 120
-counts as 121.  The medians are compared, ours with the best peer's; the interval of their ratio is
-a percentile bootstrap over the surfaces.
+counts as 121.  The medians are compared, ours with the best peer's; so are the trials from which on
+the mean share of all surfaces is 90 %.  The interval of a ratio is a percentile bootstrap over the
+surfaces.
 
 *Claims.*  A study's search ends when more trials are not expected to pay; the combination is then
 measured against the baseline on fresh trials, in 24 blocks at most, until the interval that holds
@@ -27,9 +29,9 @@ ratio is above the true one.
 
 Prints each figure, the mean over the surfaces with its 95 % t interval, beside its limit, and exits
 1 when a limit is missed.  The same seed gives the same figures, on any number of cores.
---measure, as root, measures the loop device of this machine anew and writes the table.  --real, as
-root: the same searches with trials of fio on a loop device, with a throttle behind one of twelve
-knobs (_tune_real.py).
+--again tells of the searches that --json wrote.  --measure, as root, measures the loop device of
+this machine anew and writes the table.  --real, as root: the same searches with trials of fio on a
+loop device, with a throttle behind one of twelve knobs (_tune_real.py).
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from _limits import Found, Limits, machine, mean_of, median_of, note, run_main
@@ -309,6 +312,27 @@ def ratio_to_best(
     return best, (ratio, (low, high))
 
 
+def until_mean(own: Sequence[Outcome], rows: Iterable[int]) -> int:
+    """The first look from which on the mean share is :data:`MOST_OF` at least."""
+    mean = np.mean([own[row].shares for row in rows], axis=0)
+    return _until([bool(share >= MOST_OF) for share in mean])
+
+
+def ratio_of_means(found: Mapping[str, Sequence[Outcome]]) -> tuple[str, Found]:
+    """As :func:`ratio_to_best`, of the looks from which on the mean share is so large."""
+    count, rng = len(found[OURS]), np.random.default_rng(1)
+    peers = [method for method in found if method != OURS]
+    best = min(peers, key=lambda method: until_mean(found[method], range(count)))
+    ratios = []
+    for _ in range(RESAMPLES):
+        rows = rng.integers(count, size=count).tolist()
+        theirs = min(until_mean(found[method], rows) for method in peers)
+        ratios.append(until_mean(found[OURS], rows) / theirs)
+    ratio = until_mean(found[OURS], range(count)) / until_mean(found[best], range(count))
+    low, high = np.quantile(ratios, (0.025, 0.975)).tolist()
+    return best, (ratio, (low, high))
+
+
 def same_surfaces(
     found: Mapping[str, Sequence[Outcome]],
 ) -> list[dict[str, list[Outcome]]]:
@@ -326,6 +350,13 @@ def tell_trials(limits: Limits, found: Mapping[str, Sequence[Outcome]]) -> None:
         ("until 90 % of the possible gain", lambda each: each.until_most, True),
         ("until within 2 % of the best", lambda each: each.until_best, False),
     )
+    print(f"\ntrials until the mean share is {MOST_OF:.0%}, for good")
+    for part in same_surfaces(found):
+        for method, own in part.items():
+            trials = until_mean(own, range(len(own)))
+            print(f"  {method}, of {len(own)} surfaces: {_trials(trials)}", flush=True)
+        best, ratio = ratio_of_means(part)
+        limits.at_most(f"  iotrial / {best}, of {len(part[OURS])} surfaces", ratio, RATIO)
     for words, until, limited in ways:
         print(f"\ntrials {words}")
         for method, own in found.items():
@@ -493,6 +524,7 @@ def main() -> int:
     parser.add_argument("--no-peers", action="store_true", help="leave Optuna and SMAC out")
     parser.add_argument("--smac", type=int, default=2, help="surfaces of each kind for SMAC: slow")
     parser.add_argument("--json", type=Path, help="every search, into this file")
+    parser.add_argument("--again", type=Path, metavar="FILE", help="of searches written by --json")
     parser.add_argument("--picture", type=Path, help="the shares over the trials, as SVG")
     parser.add_argument("--real", action="store_true", help="trials of fio on a loop device")
     parser.add_argument("--measure", action="store_true", help="measure the loop device anew")
@@ -568,6 +600,11 @@ def really(device: RealDevice, search: Search) -> RealOutcome:
 
 
 def compare(asked: argparse.Namespace, limits: Limits) -> None:
+    if asked.again:
+        found = [_outcome(row) for row in json.loads(asked.again.read_text(encoding="utf-8"))]
+        tell(limits, found, tuple(dict.fromkeys(each.kind for each in found)))
+        draw(asked, found)
+        return
     began = time.monotonic()
     kinds = (asked.only,) if asked.only else KINDS
     surfaces = 1 if asked.quick else asked.surfaces
@@ -588,14 +625,24 @@ def compare(asked: argparse.Namespace, limits: Limits) -> None:
             limits.unmeasured(name, why)
     if asked.json:
         asked.json.write_text(json.dumps([asdict(each) for each in found]), encoding="utf-8")
-    tell(limits, found, kinds, surfaces)
-    if asked.picture:
-        real = by_method(each for each in found if each.kind != "null")
-        asked.picture.write_text(picture(real), encoding="utf-8")
+    tell(limits, found, kinds)
+    draw(asked, found)
     print(f"\ntook {time.monotonic() - began:.0f} s")
 
 
-def tell(limits: Limits, found: Sequence[Outcome], kinds: Sequence[str], surfaces: int) -> None:
+def draw(asked: argparse.Namespace, found: Sequence[Outcome]) -> None:
+    if asked.picture:
+        real = by_method(each for each in found if each.kind != "null")
+        asked.picture.write_text(picture(real), encoding="utf-8")
+
+
+def _outcome(row: dict[str, Any]) -> Outcome:
+    proof = Proof(**row["proof"]) if row["proof"] else None
+    return Outcome(**{**row, "gains": tuple(row["gains"]), "proof": proof})
+
+
+def tell(limits: Limits, found: Sequence[Outcome], kinds: Sequence[str]) -> None:
+    surfaces = len({each.number for each in found})
     methods = by_method(found)
     real = by_method(each for each in found if each.kind != "null")
     print(f"{surfaces} surfaces of each kind: {', '.join(kinds)}")

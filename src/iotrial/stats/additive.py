@@ -44,7 +44,7 @@ SMALL = 0.01
 """Half of all factors are likely to be smaller than this: an effect of a hundredth."""
 NOISE, DRIFT = 0.03, 0.02
 """Noise of a trial and drift that are likely before anything was measured (standard deviations of
-the log); both may well be twice or half of it."""
+the log); the drift may well be twice or half of it, the noise a quarter or four times."""
 REACH = 12.0
 """Trials over which the drift lasts."""
 PAIRS = 0.5
@@ -232,12 +232,12 @@ def _variances(point: Floats, factors: int) -> tuple[Floats, float, float, float
 
 def _likely(point: Floats, factors: int) -> float:
     """The log density of a point before anything is measured: the roots of sizes half-Cauchy, the
-    others about what is usual, give or take a factor of two.  The logs are walked, whence the sum
-    of the first."""
+    others about what is usual, give or take a factor of two, the noise one of four.  The logs are
+    walked, whence the sum of the first."""
     logs = point[:factors]
     found = (logs - np.log1p(np.exp(2 * (logs - math.log(SMALL))))).sum()
     usual = np.log([PAIRS, NOISE, DRIFT])
-    return float(found - 0.5 * (((point[factors:] - usual) / np.array([0.7, 0.8, 0.8])) ** 2).sum())
+    return float(found - 0.5 * (((point[factors:] - usual) / np.array([0.7, 1.3, 0.8])) ** 2).sum())
 
 
 def _walk(
