@@ -19,6 +19,7 @@ PACKAGES = {
     "charts": {"vl_convert": "vl-convert-python"},
     "xlsx": {"openpyxl": "openpyxl"},
     "parquet": {"pyarrow": "pyarrow"},
+    "store": {"duckdb": "duckdb", "psycopg": "psycopg[binary]", "pyarrow": "pyarrow"},
 }
 """Extra → module → the package that holds it."""
 

@@ -29,6 +29,7 @@ BELOW_CLI = [
     for path in MODULES
     if SOURCE / "iotrial" / "cli" not in path.parents
     and not (path.parent.name in WINGS and path.stem.startswith("cli"))
+    and not (path.parent.name == "cli" and path.parents[1].name in WINGS)
 ]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SCRIPTS = [ROOT / "dev", ROOT / ".ci" / "run"]

@@ -601,7 +601,10 @@ RUNS = """
     [design]
     blocks = 2
 """
-WINGS = ("iotrial_import", "iotrial_lint", "iotrial_record", "iotrial_suites", "iotrial_vmlab")
+WINGS = (
+    "iotrial_import", "iotrial_lint", "iotrial_record", "iotrial_store", "iotrial_suites",
+    "iotrial_vmlab",
+)  # fmt: skip
 
 
 def without_wings(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -52,6 +52,16 @@ GROUPS = (
         ),
     ),
     (
+        "Collect",
+        (
+            ("push", "add results to a store"),
+            ("list", "list the studies of a store"),
+            ("find", "find results in a store"),
+            ("pull", "get a results folder out of a store"),
+            ("sql", "ask a store anything"),
+        ),
+    ),
+    (
         "Check",
         (
             ("record", "record what disks are asked"),
@@ -76,13 +86,18 @@ VERBS = tuple(SUMMARIES)
 
 
 WINGS = {
-    "import": "iotrial_import",
-    "lint": "iotrial_lint",
-    "check": "iotrial_suites",
-    "vmlab": "iotrial_vmlab",
-    "record": "iotrial_record",
+    "import": "iotrial_import.cli",
+    "lint": "iotrial_lint.cli",
+    "check": "iotrial_suites.cli",
+    "vmlab": "iotrial_vmlab.cli",
+    "record": "iotrial_record.cli",
+    "push": "iotrial_store.cli.push",
+    "pull": "iotrial_store.cli.pull",
+    "list": "iotrial_store.cli.list",
+    "find": "iotrial_store.cli.find",
+    "sql": "iotrial_store.cli.sql",
 }
-"""Verbs of packages beside the core, which may be left out of an installation."""
+"""Verbs of packages beside the core, which may be left out of an installation: their modules."""
 
 
 class _LazyGroup(click.Group):
@@ -137,11 +152,11 @@ def _loaded(name: str) -> click.Command:
     """The verb's command; its help names commands as they are to be typed here."""
     from iotrial.plugins import wing  # not for --help alone, which answers at once
 
-    place = f"{WINGS[name]}.cli" if name in WINGS else f"iotrial.cli.{name}"
+    place = WINGS.get(name, f"iotrial.cli.{name}")
     module = wing(place)
     if module is None:
         raise UsageError(
-            f"the verb {name} is not installed: the package {WINGS[name]} is missing",
+            f"the verb {name} is not installed: the package {place.partition('.')[0]} is missing",
             advice="Install the complete iotrial wheel, which has every verb.",
         )
     command: click.Command = module.command

@@ -1,0 +1,133 @@
+"""What is often asked of a store, as SELECTs that DuckDB and PostgreSQL both understand."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from iotrial.errors import UsageError
+from iotrial_store.model import ResultStore
+from iotrial_store.rendered import plain
+
+
+@dataclass(frozen=True, slots=True)
+class ResultCondition:
+    """What results have to meet, all of it; None, and no words: anything does."""
+
+    words: Sequence[str] = ()
+    study: str | None = None
+    machine: str | None = None
+    kernel: str | None = None
+    setting: str | None = None
+    metric: str | None = None
+    tag: str | None = None
+    since: str | None = None
+    until: str | None = None
+
+
+def studies(store: ResultStore) -> list[dict[str, object]]:
+    """Each study, the one that was executed last first."""
+    found = store.query(
+        """SELECT r.study AS study, count(*) AS results, sum(r.trials) AS trials,
+            min(r.began) AS first, max(r.began) AS last,
+            (SELECT string_agg(DISTINCT m.host, ', ' ORDER BY m.host)
+                FROM machines m JOIN results o ON o.result = m.result
+                WHERE o.study = r.study) AS machines
+        FROM results r GROUP BY r.study ORDER BY max(r.began) DESC NULLS LAST, r.study"""
+    )
+    return [_plain(row) for row in found.dicts()]
+
+
+_OF_MACHINE = "EXISTS (SELECT 1 FROM machines m WHERE m.result = r.result AND"
+
+
+def results(store: ResultStore, asked: ResultCondition) -> list[dict[str, object]]:
+    """The results that meet the conditions, newest first.  Raises UsageError for no day."""
+    conditions = [*_conditions(asked)]
+    where = " AND ".join(str(text) for text, *_ in conditions) or "true"
+    found = store.query(
+        f"""SELECT r.result, r.study, r.began, r.trials, r.valid, r.answer, r.place,
+            (SELECT string_agg(m.host, ', ' ORDER BY m.host) FROM machines m
+                WHERE m.result = r.result) AS machines,
+            (SELECT string_agg(t.tag, ', ' ORDER BY t.tag) FROM tags t
+                WHERE t.result = r.result) AS tags
+        FROM results r WHERE {where}
+        ORDER BY r.began DESC NULLS LAST, r.result""",
+        [value for _, *values in conditions for value in values],
+    )
+    return [_plain(row) for row in found.dicts()]
+
+
+def _conditions(asked: ResultCondition) -> Iterator[tuple[object, ...]]:
+    """Each condition, and what stands for its question marks."""
+    text = "lower(r.study || ' ' || r.question || ' ' || r.answer || ' ' || r.file)"
+    for word in asked.words:
+        yield f"{text} LIKE ? ESCAPE '!'", f"%{_escaped(word.lower())}%"
+    if asked.study:
+        yield "r.study LIKE ? ESCAPE '!'", _pattern(asked.study)
+    if asked.machine:
+        yield f"{_OF_MACHINE} (m.host = ? OR m.machine = ?))", asked.machine, asked.machine
+    if asked.kernel:
+        yield f"{_OF_MACHINE} m.kernel LIKE ? ESCAPE '!')", _pattern(asked.kernel)
+    if asked.setting:
+        name, sign, value = asked.setting.partition("=")
+        same = " AND s.value = ?" if sign else ""
+        yield (
+            f"r.result IN (SELECT s.result FROM settings s WHERE s.tunable = ?{same})",
+            name,
+            *([value] if sign else []),
+        )
+    if asked.metric:
+        yield "r.result IN (SELECT p.result FROM points p WHERE p.metric = ?)", asked.metric
+    if asked.tag:
+        yield "r.result IN (SELECT t.result FROM tags t WHERE t.tag = ?)", asked.tag
+    if asked.since:
+        yield "r.began >= ?", _day(asked.since, "--since")
+    if asked.until:
+        yield "r.began < ?", _day(asked.until, "--until")
+
+
+def one_result(store: ResultStore, name: str) -> dict[str, object]:
+    """The results that have this tag, or begin with these digits.  Raises UsageError for none, and
+    for several."""
+    found = store.query(
+        """SELECT result, study, place, trials, began FROM results
+        WHERE result LIKE ? ESCAPE '!' OR result IN (SELECT t.result FROM tags t WHERE t.tag = ?)
+        ORDER BY began DESC""",
+        (f"{_escaped(name)}%", name),
+    ).dicts()
+    if not found:
+        raise UsageError(
+            f"the store has no results {name!r}", advice="See what it has: iotrial find"
+        )
+    if len(found) > 1:
+        some = ", ".join(str(row["result"]) for row in found[:4])
+        raise UsageError(f"{len(found)} results are meant by {name!r}: {some}", advice="Name one.")
+    return _plain(found[0])
+
+
+def _plain(row: dict[str, object]) -> dict[str, object]:
+    return {name: plain(value) for name, value in row.items()}
+
+
+def _escaped(text: str) -> str:
+    for sign in "!%_":
+        text = text.replace(sign, f"!{sign}")
+    return text
+
+
+def _pattern(text: str) -> str:
+    return _escaped(text).replace("*", "%")
+
+
+def _day(text: str, option: str) -> dt.datetime:
+    try:
+        return dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC)
+    except ValueError:
+        raise UsageError(f"{option}: {text!r} is no day", advice="For example 2026-11-20") from None
+
+
+def day(value: object) -> str:
+    """The day of a time, for people."""
+    return str(value)[:10] if value else ""

@@ -1,0 +1,481 @@
+"""A store that is a folder of Parquet files, which DuckDB reads.
+
+::
+
+    store.json         the parts that count, and the schema's version: replaced as a whole
+    lock               held while it is replaced
+    parts/NAME/        a file a table; of one push, or of many put together
+
+A push writes its part beside the others, where nobody sees it, and then a new ``store.json`` under
+the lock: until that has its name nothing is there, afterwards all is.  What a reader opened stays:
+parts that are replaced are removed an hour later.  Measurements lie by metric, so that a question
+about one of forty reads a fortieth.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as columns
+
+from iotrial import files
+from iotrial.errors import FormatError, UsageError
+from iotrial_store import schema
+from iotrial_store.content import STATES, Integers, StoreContent
+from iotrial_store.errors import StoreError, newer
+from iotrial_store.model import PushCounts, StoreAnswer
+
+INDEX = "store.json"
+IN_PART = 200_000
+"""Trials after which a push of many results begins another part."""
+SMALL, MANY = 50_000, 48
+"""Parts of fewer trials are put together when there are so many of them."""
+KEPT = 3600.0
+"""Seconds for which a part that was replaced, and a day for which one that nobody finished, stay:
+somebody may read, or write, it."""
+_DAY = 86_400.0
+_GROUP = 100_000
+_MEMORY = "500MB"
+_TYPES = {
+    "text": pa.string(),
+    "integer": pa.int64(),
+    "number": pa.float64(),
+    "flag": pa.bool_(),
+    "time": pa.timestamp("us", tz="UTC"),
+    "bytes": pa.binary(),
+}
+_TABLES = schema.VIEWS
+
+
+class ParquetStore:
+    """Open; ``folder`` is made by the first push."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = f"file:{folder}"
+        self._connection: duckdb.DuckDBPyConnection | None = None
+
+    # -- pushing -----------------------------------------------------------------------------------
+
+    def push(self, contents: Iterable[StoreContent]) -> PushCounts:
+        with _told(self.folder):
+            (self.folder / "parts").mkdir(parents=True, exist_ok=True)
+            added = replaced = same = 0
+            for batch in _batches(contents):
+                counts = self._push(batch)
+                added += counts.added
+                replaced += counts.replaced
+                same += counts.same
+            return PushCounts(added, replaced, same)
+
+    def _push(self, batch: Sequence[StoreContent]) -> PushCounts:
+        known = self._index()
+        there = _live(known)
+        # What is written is decided before the lock, and once more below it.
+        fresh = [each for each in batch if self._differs(each, there)]
+        if not fresh:
+            return PushCounts(same=len(batch))
+        fresh = [self._with_tags(each, there) for each in fresh]
+        name = f"{time.time_ns():x}-{secrets.token_hex(4)}"
+        _write_part(self.folder / "parts" / name, name, fresh)
+        replaced = 0
+        with self._locked():
+            index = self._index()
+            there = _live(index)
+            for each in fresh:
+                if each.result in there:
+                    index["gone"].append([there[each.result][0], each.result])
+                    replaced += 1
+            index["parts"][name] = {
+                "trials": sum(len(each.trials) for each in fresh),
+                "results": {each.result: each.content for each in fresh},
+            }
+            self._put_together(index)
+            self._write(index)
+        self._forget()
+        return PushCounts(len(fresh) - replaced, replaced, len(batch) - len(fresh))
+
+    def _differs(self, content: StoreContent, there: dict[str, tuple[str, str]]) -> bool:
+        """Whether a push would change anything: its content, or a tag."""
+        if content.result not in there or there[content.result][1] != content.content:
+            return True
+        tags = {row[1] for row in content.plain.get("tags", ())}
+        return bool(tags - set(self._tags(content.result))) if tags else False
+
+    def _with_tags(self, content: StoreContent, there: dict[str, tuple[str, str]]) -> StoreContent:
+        """With the tags that these results have already."""
+        if content.result not in there:
+            return content
+        own = [str(row[1]) for row in content.plain.get("tags", ())]
+        every = dict.fromkeys([*self._tags(content.result), *own])
+        rows = [(content.result, tag) for tag in every]
+        return replace(content, plain={**content.plain, "tags": rows})
+
+    def _tags(self, result: str) -> list[str]:
+        found = self.query("SELECT tag FROM tags WHERE result = ? ORDER BY tag", (result,))
+        return [str(row[0]) for row in found.rows]
+
+    def _index(self) -> dict[str, Any]:
+        path = self.folder / INDEX
+        if not path.exists():
+            return {"schema": schema.VERSION, "parts": {}, "gone": [], "old": {}}
+        index = files.read_object(path)
+        if index.get("schema") != schema.VERSION:
+            raise newer(self.url, index.get("schema"))
+        if not all(isinstance(index.get(key), kind) for key, kind in _SHAPE):
+            raise FormatError(f"{path} is not the index of a store: parts, gone, old")
+        return index
+
+    def _write(self, index: dict[str, Any]) -> None:
+        for name in list(index["parts"]):
+            if not index["parts"][name]["results"]:
+                del index["parts"][name]
+        path = self.folder / INDEX
+        fresh = path.with_name(f".{INDEX}.{secrets.token_hex(4)}")
+        fresh.write_text(json.dumps(index), encoding="utf-8")
+        files.sync(fresh)
+        fresh.replace(path)
+        files.sync(self.folder)
+        now = time.time()
+        for name, since in list(index["old"].items()):
+            if now - since > KEPT:
+                shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
+        for path in (self.folder / "parts").iterdir():
+            unknown = path.name not in index["parts"] and path.name not in index["old"]
+            if unknown and now - path.stat().st_mtime > _DAY:
+                shutil.rmtree(path, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.folder / "lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def _put_together(self, index: dict[str, Any]) -> None:
+        """Many small parts as one."""
+        small = [name for name, part in index["parts"].items() if part["trials"] < SMALL]
+        if len(small) < MANY:
+            return
+        name = f"{time.time_ns():x}-{secrets.token_hex(4)}"
+        into = self.folder / "parts" / name
+        into.mkdir()
+        chosen = {each: index["parts"][each] for each in small}
+        gone = [pair for pair in index["gone"] if pair[0] in chosen]
+        with _connected() as connection:
+            for table in _TABLES:
+                query = _rows_of(self.folder, table, chosen, gone)
+                names = ", ".join(column.name for column in table.columns)
+                order = "ORDER BY metric, result, trial" if table is schema.MEASUREMENTS else ""
+                connection.execute(
+                    f"COPY (SELECT '{name}' AS part, {names} FROM ({query}) {order})"
+                    f" TO '{_quoted(into / table.name)}.parquet'"
+                    f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP})"
+                )
+        files.sync_all(into)
+        dead = {(part, result) for part, result in gone}
+        index["parts"][name] = {
+            "trials": sum(part["trials"] for part in chosen.values()),
+            "results": {
+                result: content
+                for part in chosen
+                for result, content in chosen[part]["results"].items()
+                if (part, result) not in dead
+            },
+        }
+        now = time.time()
+        for each in chosen:
+            del index["parts"][each]
+            index["old"][each] = now
+        index["old"] = {k: since for k, since in index["old"].items() if now - since <= 2 * KEPT}
+        index["gone"] = [pair for pair in index["gone"] if pair[0] not in chosen]
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def query(self, sql: str, values: Sequence[object] = ()) -> StoreAnswer:
+        connection = self._opened()
+        try:
+            statements = connection.extract_statements(sql)
+        except duckdb.Error as error:
+            raise UsageError(f"the query is not understood: {_said(error)}") from None
+        if len(statements) != 1 or statements[0].type not in _READING:
+            raise UsageError("a query is one SELECT", advice="A store is changed by push alone.")
+        try:
+            found = connection.execute(sql, list(values))
+            return StoreAnswer(tuple(each[0] for each in found.description or ()), found.fetchall())
+        except (duckdb.IOException, duckdb.InvalidInputException) as error:
+            if isinstance(error, duckdb.IOException):
+                raise StoreError(f"{self.url}: {_said(error)}") from None
+            raise UsageError(f"the query: {_said(error)}") from None
+        except duckdb.Error as error:
+            raise UsageError(f"the query: {_said(error)}") from None
+
+    def _opened(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            with _told(self.folder):
+                index = self._index()
+            if not index["parts"] and not (self.folder / INDEX).exists():
+                raise StoreError(
+                    f"{self.url} is no store: it has no {INDEX}", advice="Make it: iotrial push DIR"
+                )
+            self._connection = _connected()
+            for table in _TABLES:
+                rows = _rows_of(self.folder, table, index["parts"], index["gone"])
+                self._connection.execute(f"CREATE VIEW {table.name} AS {rows}")
+            for name, column, _, about in schema.told():
+                what = f"COLUMN {name}.{column}" if column else f"VIEW {name}"
+                self._connection.execute(
+                    f"COMMENT ON {what} IS '{about.replace(chr(39), chr(39) * 2)}'"
+                )
+        return self._connection
+
+    def _forget(self) -> None:
+        """What was opened is of the parts before."""
+        self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+_READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+_SHAPE = (("parts", dict), ("gone", list), ("old", dict))
+
+
+def _batches(contents: Iterable[StoreContent]) -> Iterator[list[StoreContent]]:
+    batch: dict[str, StoreContent] = {}
+    trials = 0
+    for each in contents:
+        if each.result in batch or trials >= IN_PART:
+            yield list(batch.values())
+            batch, trials = {}, 0
+        batch[each.result] = each
+        trials += len(each.trials)
+    if batch:
+        yield list(batch.values())
+
+
+def _live(index: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """Of each result that counts its part and content."""
+    gone = {tuple(pair) for pair in index["gone"]}
+    return {
+        result: (name, content)
+        for name, part in index["parts"].items()
+        for result, content in part["results"].items()
+        if (name, result) not in gone
+    }
+
+
+def _connected() -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect(":memory:")
+    connection.execute(f"SET memory_limit = '{_MEMORY}'")
+    connection.execute("SET preserve_insertion_order = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    return connection
+
+
+def _rows_of(
+    folder: Path, table: schema.StoreView, parts: dict[str, Any], gone: Sequence[Sequence[str]]
+) -> str:
+    """A SELECT of all rows that count."""
+    names = ", ".join(column.name for column in table.columns)
+    mixed = {part for part, _ in gone}
+    queries = []
+    for some, condition in (
+        ([name for name in parts if name not in mixed], ""),
+        ([name for name in parts if name in mixed], _without(gone)),
+    ):
+        if some:
+            paths = ", ".join(
+                f"'{_quoted(folder / 'parts' / n / table.name)}.parquet'" for n in some
+            )
+            queries.append(f"SELECT {names} FROM read_parquet([{paths}]){condition}")
+    if queries:
+        return " UNION ALL ".join(queries)
+    empty = ", ".join(f"CAST(NULL AS {_SQL[each.kind]}) AS {each.name}" for each in table.columns)
+    return f"SELECT {empty} WHERE false"
+
+
+_SQL = {
+    "text": "VARCHAR", "integer": "BIGINT", "number": "DOUBLE", "flag": "BOOLEAN",
+    "time": "TIMESTAMPTZ", "bytes": "BLOB",
+}  # fmt: skip
+
+
+def _without(gone: Sequence[Sequence[str]]) -> str:
+    pairs = ", ".join(f"('{part}', '{result}')" for part, result in gone if _plain(part + result))
+    return f" WHERE (part, result) NOT IN ({pairs})"
+
+
+def _plain(text: str) -> bool:
+    return all(each in "0123456789abcdef-" for each in text)
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
+
+
+def _said(error: Exception) -> str:
+    return str(error).split("\n", 1)[0]
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        said = f"the store {folder} cannot be used: {error.strerror or error}"
+        if error.filename:
+            said += f" ({error.filename})"
+        raise StoreError(said, advice="Name another with --store.") from error
+
+
+# -- a part ----------------------------------------------------------------------------------------
+
+
+def _write_part(into: Path, name: str, contents: Sequence[StoreContent]) -> None:
+    into.mkdir()
+    for table in schema.PLAIN.values():
+        rows = [row for each in contents for row in each.plain.get(table.name, ())]
+        _write(into, name, table, _arrays(table, list(zip(*rows, strict=True))))
+    _write(into, name, schema.TRIALS, _trials(contents))
+    sets = [
+        (each.result, number, *row)
+        for each in contents
+        for number, rows in enumerate(each.settings)
+        for row in rows
+    ]
+    _write(into, name, schema.SETTINGS, _arrays(schema.SETTINGS, list(zip(*sets, strict=True))))
+    _write_measurements(into, name, contents)
+    files.sync_all(into)
+
+
+def _arrays(table: schema.StoreView, values: Sequence[Sequence[Any]]) -> list[pa.Array]:
+    found = []
+    for at, column in enumerate(table.columns):
+        given = values[at] if values else ()
+        if column.kind == "time":
+            given = [None if each is None else round(each * 1e6) for each in given]
+        found.append(pa.array(given, type=_TYPES[column.kind]))
+    return found
+
+
+def _write(into: Path, part: str, table: schema.StoreView, arrays: Sequence[pa.Array]) -> None:
+    made = _table(part, table, arrays)
+    columns.write_table(
+        made, into / f"{table.name}.parquet", compression="zstd", row_group_size=_GROUP
+    )
+
+
+def _table(part: str, table: schema.StoreView, arrays: Sequence[pa.Array]) -> pa.Table:
+    fields = [pa.field("part", pa.string())]
+    fields += [pa.field(column.name, _TYPES[column.kind]) for column in table.columns]
+    constant = pa.repeat(pa.scalar(part, pa.string()), len(arrays[0]))
+    return pa.table([constant, *arrays], schema=pa.schema(fields))
+
+
+def _trials(contents: Sequence[StoreContent]) -> list[pa.Array]:
+    """The columns of the table of trials."""
+    parts = [_trials_of(each) for each in contents]
+    joined = [pa.concat_arrays(list(column)) for column in zip(*parts, strict=True)]
+    types = [_TYPES[column.kind] for column in schema.TRIALS.columns]
+    return [each.cast(type_) for each, type_ in zip(joined, types, strict=True)]
+
+
+def _trials_of(content: StoreContent) -> list[pa.Array]:
+    trials = content.trials
+    cells = content.cells
+    folders = [
+        f"{number:04d}-{id_}"
+        for number, id_ in zip(trials.number.tolist(), trials.ids, strict=True)
+    ]
+    unknown = np.isnan(trials.started)
+    started = np.where(unknown, 0, np.round(np.nan_to_num(trials.started) * 1e6)).astype(np.int64)
+    return [
+        _constant(content.result, len(trials)),
+        _constant(content.study, len(trials)),
+        pa.array(trials.number, type=pa.int64()),
+        pa.array(folders, type=pa.string()),
+        pa.array(trials.block, type=pa.int64()),
+        _of_cells([cell.stage for cell in cells], trials.cell, pa.int64()),
+        pa.array(trials.attempt, type=pa.int64()),
+        _of_cells([cell.workload for cell in cells], trials.cell),
+        _of_cells([cell.treatment for cell in cells], trials.cell),
+        _of_cells([cell.target for cell in cells], trials.cell),
+        _of_cells([cell.host for cell in cells], trials.cell),
+        _of_cells([cell.tool for cell in cells], trials.cell),
+        _of_cells(STATES, trials.state),
+        pa.array(trials.doubted),
+        pa.array(started, type=_TYPES["time"], mask=unknown),
+        pa.array(trials.seconds),
+        pa.array(list(trials.raw), type=pa.string()),
+        pa.array(list(trials.errors), type=pa.string()),
+        pa.array(trials.settings, type=pa.int64()),
+    ]
+
+
+def _constant(text: str, count: int) -> pa.Array:
+    return pa.repeat(pa.scalar(text, pa.string()), count)
+
+
+def _of_cells(
+    values: Sequence[object], places: Integers, kind: pa.DataType | None = None
+) -> pa.Array:
+    return pa.array(list(values), type=kind or pa.string()).take(pa.array(places))
+
+
+def _write_measurements(into: Path, part: str, contents: Sequence[StoreContent]) -> None:
+    """By metric: of many trials each has a row group of its own, at least."""
+    by_metric: dict[str, list[tuple[int, int, int]]] = {}
+    for number, each in enumerate(contents):
+        for at, group in enumerate(each.measurements):
+            for column, key in enumerate(group.keys):
+                by_metric.setdefault(key[0], []).append((number, at, column))
+    table = schema.MEASUREMENTS
+    shape = _table(part, table, _arrays(table, [])).schema
+    path = into / f"{table.name}.parquet"
+    with columns.ParquetWriter(path, shape, compression="zstd") as writer:
+        waiting: list[pa.Table] = []
+        for metric in sorted(by_metric):
+            waiting += [
+                _table(part, table, _measured(contents[number], at, column))
+                for number, at, column in by_metric[metric]
+            ]
+            if sum(len(each) for each in waiting) >= _GROUP:
+                writer.write_table(pa.concat_tables(waiting), row_group_size=_GROUP)
+                waiting = []
+        if waiting:
+            writer.write_table(pa.concat_tables(waiting), row_group_size=_GROUP)
+
+
+def _measured(content: StoreContent, at: int, column: int) -> list[pa.Array]:
+    group, trials, cells = content.measurements[at], content.trials, content.cells
+    metric, job, unit, censored, raw = group.keys[column]
+    count = len(group.rows)
+    of = trials.cell[group.rows]
+    return [
+        _constant(content.result, count),
+        _constant(content.study, count),
+        pa.array(trials.number[group.rows], type=pa.int64()),
+        _of_cells([cell.workload for cell in cells], of),
+        _of_cells([cell.treatment for cell in cells], of),
+        _of_cells(STATES, trials.state[group.rows]),
+        _constant(metric, count),
+        _constant(job, count),
+        pa.array(np.ascontiguousarray(group.values[:, column])),
+        _constant(unit, count),
+        _constant(censored, count),
+        _constant(raw, count),
+    ]

@@ -1,0 +1,479 @@
+"""Stores of both kinds: the same answers, nothing lost, nothing half there."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyarrow import parquet as columns
+
+from iotrial.cli.main import status
+from iotrial.errors import IotrialError, UsageError
+from iotrial.judgement import judge
+from iotrial.report.document import document
+from iotrial.store import open_results
+from iotrial_store import parquet, schema
+from iotrial_store.content import content_of
+from iotrial_store.errors import StoreError
+from iotrial_store.model import PushCounts, ResultStore
+from iotrial_store.opened import opened
+from old_results import DATA, unpacked
+
+OLD = DATA / "results-0.1.0"
+SOME = ("race", "hosts", "staged", "imported-table", "troubled", "real-loop")
+KINDS = ("parquet", "postgresql")
+Verb = Callable[..., tuple[int, str]]
+
+
+# -- a server --------------------------------------------------------------------------------------
+
+
+def _programs() -> Path | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    there = shutil.which("initdb")
+    return Path(there).parent if there else None
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server of our own, without a database's name."""
+    programs = _programs()
+    if programs is None:
+        pytest.skip("no PostgreSQL server is here (Debian: postgresql)")
+    # Its sockets' paths may have 107 characters.
+    folder = Path(
+        subprocess.check_output(["mktemp", "-d", "/tmp/iotrial-pg-XXXXXX"], text=True)[:-1]
+    )
+    own: list[str] = []
+    if os.geteuid() == 0:  # it refuses to be root
+        shutil.chown(folder, "postgres")
+        own = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+    data = folder / "data"
+    start = [*own, str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres"]
+    subprocess.run([*start, "-E", "UTF8", "--no-locale"], check=True, capture_output=True, cwd="/")
+    process = subprocess.Popen(
+        [*own, str(programs / "postgres"), "-D", str(data), "-c", "listen_addresses=",
+         "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
+    )  # fmt: skip
+    try:
+        ready = [str(programs / "pg_isready"), "-h", str(folder), "-q"]
+        while subprocess.run(ready, check=False).returncode:
+            assert process.poll() is None, "the server has ended"
+            time.sleep(0.1)
+        yield f"postgresql://postgres@/%s?host={folder}"
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        shutil.rmtree(folder)
+
+
+def database(server: str) -> str:
+    """A database of its own."""
+    name = f"of_{random.randrange(2**60):x}"
+    with psycopg.connect(server % "postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
+    return server % name
+
+
+@pytest.fixture(params=KINDS)
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store that nobody has made yet."""
+    if request.param == "parquet":
+        return f"file:{tmp_path}/a store"
+    return database(request.getfixturevalue("server"))
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[ResultStore]:
+    found = opened(url)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    into = tmp_path_factory.mktemp("old")
+    return {name: unpacked(OLD / f"{name}.tar.xz", into / name) for name in SOME}
+
+
+@pytest.fixture
+def verb(capsys: pytest.CaptureFixture[str]) -> Verb:
+    """Does what the words say: its exit code, and what it answers."""
+
+    def done(*words: str) -> tuple[int, str]:
+        return status(list(words)), capsys.readouterr().out
+
+    return done
+
+
+# -- what is in it ---------------------------------------------------------------------------------
+
+
+def test_both_kinds_give_the_same_answers_and_those_of_the_folders(
+    server: str, tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    stores = [opened(f"file:{tmp_path}/store"), opened(database(server))]
+    contents = [content_of(folder, ("one", "two")) for folder in folders.values()]
+    for each in stores:
+        assert each.push(contents) == PushCounts(added=len(SOME))
+    for view in schema.VIEWS:
+        names = [column.name for column in view.columns]
+        query = f"SELECT {', '.join(names)} FROM {view.name}"  # noqa: S608 (our own names)
+        first, second = (each.query(query) for each in stores)
+        assert list(first.columns) == list(second.columns) == names
+        told = [sorted(map(_comparable, answer.rows)) for answer in (first, second)]
+        assert told[0] == told[1], view.name
+        assert told[0], f"{view.name} has rows"
+    for folder, content in zip(folders.values(), contents, strict=True):
+        _as_in(stores[0], folder, content.result)
+    for each in stores:
+        each.close()
+
+
+def _comparable(row: tuple[object, ...]) -> str:
+    return repr([bytes(x) if isinstance(x, memoryview) else str(x) for x in row])
+
+
+def _as_in(store: ResultStore, folder: Path, result: str) -> None:
+    results = open_results(folder)
+    told = document(judge(results))
+    numbers = store.query(
+        "SELECT trial, metric, job, value FROM measurements WHERE result = ?", (result,)
+    )
+    expected = {
+        (record.trial.number, each.metric, each.job, each.value)
+        for record in results.records
+        for each in record.measurements
+    }
+    assert set(numbers.rows) == expected
+    states = store.query("SELECT trial, folder, state FROM trials WHERE result = ?", (result,))
+    assert set(states.rows) == {
+        (record.trial.number, record.trial.folder, record.state) for record in results.records
+    }
+    verdicts = store.query(
+        "SELECT workload, metric, level, verdict, ratio FROM findings WHERE result = ?", (result,)
+    )
+    keys = ("workload", "metric", "level", "verdict", "ratio")
+    assert sorted(map(str, verdicts.rows)) == sorted(
+        str(tuple(row[key] for key in keys)) for row in told["findings"]
+    )
+    settings = store.query(
+        "SELECT trial, device, tunable, value FROM settings JOIN trials USING (result, settings)"
+        " WHERE result = ?",
+        (result,),
+    )
+    assert set(settings.rows) == {
+        (record.trial.number, *setting) for record in results.records for setting in record.before
+    }
+
+
+def test_points_are_of_valid_trials_without_a_doubt(
+    store: ResultStore, folders: dict[str, Path]
+) -> None:
+    store.push([content_of(folders["troubled"])])
+    rows = store.query(
+        "SELECT p.treatment, p.metric, p.n, p.doubted, p.mean, (SELECT count(*) FROM trials t"
+        " WHERE t.treatment = p.treatment AND t.workload = p.workload AND t.state = 'valid'"
+        " AND NOT t.doubted) AS clean, (SELECT count(*) FROM trials t"
+        " WHERE t.treatment = p.treatment AND t.workload = p.workload) AS of_all,"
+        " (SELECT exp(avg(ln(m.value))) FROM measurements m JOIN trials t USING (result, trial)"
+        " WHERE m.treatment = p.treatment AND m.workload = p.workload AND m.metric = p.metric"
+        " AND m.job = 'all' AND t.state = 'valid' AND NOT t.doubted) AS again"
+        " FROM points p WHERE metric LIKE '%.iops'"
+    ).dicts()
+    assert rows
+    for row in rows:
+        assert row["n"] == row["clean"], row
+        assert row["doubted"] == int(str(row["of_all"])) - int(str(row["clean"])), row
+        assert float(str(row["mean"])) == pytest.approx(float(str(row["again"])), rel=1e-9)
+    assert any(row["doubted"] for row in rows), "the study has troubles"
+
+
+# -- once, all, or nothing -------------------------------------------------------------------------
+
+
+def test_the_same_folder_twice_is_once_and_one_that_went_on_replaces(
+    store: ResultStore, tmp_path: Path
+) -> None:
+    half = unpacked(OLD / "race-half-done.tar.xz", tmp_path / "half")
+    assert store.push([content_of(half, ("first",))]) == PushCounts(added=1)
+    assert store.push([content_of(half)]) == PushCounts(same=1)
+    before = store.query("SELECT result, trials FROM results").rows
+    trials = sorted((half / "trials").iterdir())
+    shutil.copytree(trials[0], tmp_path / "kept")
+    lines = (half / "measurements.jsonl").read_text().splitlines(keepends=True)
+    (half / "measurements.jsonl").write_text("".join(lines[:-1]))
+    last = json.loads(lines[-1])["folder"]
+    shutil.rmtree(half / "trials" / last)
+    assert store.push([content_of(half, ("second",))]) == PushCounts(replaced=1)
+    after = store.query("SELECT result, trials FROM results").rows
+    assert after == [(before[0][0], int(str(before[0][1])) - 1)]
+    assert store.query("SELECT count(*) FROM trials").rows == [(after[0][1],)]
+    tags = store.query("SELECT tag FROM tags ORDER BY tag").rows
+    assert tags == [("first",), ("second",)], "tags stay"
+
+
+PUSH = "import sys; from iotrial.cli.main import main; sys.argv[0] = 'iotrial'; sys.exit(main())"
+
+
+def pushing(url: str, *folders: Path) -> subprocess.Popen[str]:
+    words = [sys.executable, "-c", PUSH, "push", *map(str, folders), "--store", url, "--json"]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_pushes_at_the_same_time_lose_nothing(url: str, folders: dict[str, Path]) -> None:
+    every = list(folders.values())
+    jobs = [pushing(url, folder) for folder in every] + [pushing(url, *every) for _ in range(2)]
+    counts = []
+    for job in jobs:
+        out, said = job.communicate(timeout=120)
+        assert job.returncode == 0, said
+        counts.append(json.loads(out))
+    with_all = opened(url)
+    assert with_all.query("SELECT count(*), count(DISTINCT result) FROM results").rows == [
+        (len(SOME), len(SOME))
+    ]
+    _whole(with_all)
+    assert sum(each["added"] for each in counts) == len(SOME)
+    with_all.close()
+
+
+def _whole(store: ResultStore) -> int:
+    """How many results can be seen, each with all of its trials and their numbers."""
+    rows = store.query(
+        "SELECT r.result, r.trials, (SELECT count(*) FROM trials t WHERE t.result = r.result),"
+        " (SELECT count(*) FROM measurements m WHERE m.result = r.result),"
+        " (SELECT count(*) FROM files f WHERE f.result = r.result) FROM results r"
+    ).rows
+    for _, trials, found, numbers, files in rows:
+        assert trials == found
+        assert int(str(numbers)) > 0
+        assert int(str(files)) > 0
+    return len(rows)
+
+
+def test_a_push_that_is_killed_leaves_nothing_half_there(
+    url: str, folders: dict[str, Path]
+) -> None:
+    """From before it opens the store until after its last word."""
+    every = list(folders.values())
+    chance, seen = random.Random(1), set()
+    first = opened(url)
+    first.push([content_of(every[0])])  # the schema is made
+    first.close()
+    for _ in range(12):
+        job = pushing(url, *every)
+        time.sleep(chance.uniform(0.5, 4.0))
+        job.kill()
+        job.communicate()
+        there = opened(url)
+        seen.add(_whole(there))
+        there.close()
+    assert seen <= {1, len(every)}, "all of a push, or nothing"
+    job = pushing(url, *every)
+    job.communicate(timeout=120)
+    assert job.returncode == 0
+    there = opened(url)
+    assert _whole(there) == len(every)
+    there.close()
+
+
+def test_many_small_parts_are_put_together(
+    tmp_path: Path, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet, "MANY", 4)
+    store = opened(f"file:{tmp_path}/store")
+    every = list(folders.values())
+    half = unpacked(OLD / "race-half-done.tar.xz", tmp_path / "half")
+    for folder in (half, *every):
+        store.push([content_of(folder, ("a",))])
+        _whole(store)
+    parts = json.loads((tmp_path / "store/store.json").read_text())["parts"]
+    assert len(parts) < 4 + 1
+    assert _whole(store) == len(every) + 1
+    assert store.query("SELECT count(*) FROM tags").rows == [(len(every) + 1,)]
+    left = [path.name for path in (tmp_path / "store/parts").iterdir()]
+    assert len(left) > len(parts), "who reads has an hour"
+    monkeypatch.setattr(parquet, "KEPT", -1.0)
+    store.push([content_of(every[0], ("b",))])
+    left = [path.name for path in (tmp_path / "store/parts").iterdir()]
+    parts = json.loads((tmp_path / "store/store.json").read_text())["parts"]
+    assert sorted(left) == sorted(parts)
+    assert _whole(store) == len(every) + 1
+    store.close()
+
+
+# -- what it refuses -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM tags", "DROP VIEW trials", "SELECT 1; SELECT 2",
+        "SELECT 1; COMMIT; DELETE FROM tags", "COPY results TO '/tmp/iotrial-never.csv'",
+        "WITH gone AS (DELETE FROM tags RETURNING tag) SELECT * FROM gone", "SELECT * FROM nothing",
+        "", "CREATE TABLE mine AS SELECT 1",
+    ],
+)  # fmt: skip
+def test_a_query_can_change_nothing(store: ResultStore, folders: dict[str, Path], sql: str) -> None:
+    store.push([content_of(folders["race"], ("mine",))])
+    with pytest.raises(UsageError):
+        store.query(sql)
+    assert store.query("SELECT tag FROM tags").rows == [("mine",)]
+    assert not Path("/tmp/iotrial-never.csv").exists()
+
+
+def test_another_version_of_the_schema_is_refused(
+    url: str, folders: dict[str, Path], tmp_path: Path
+) -> None:
+    store = opened(url)
+    store.push([content_of(folders["race"])])
+    if url.startswith("file:"):
+        index = Path(url.removeprefix("file:")) / "store.json"
+        index.write_text(json.dumps({**json.loads(index.read_text()), "schema": 99}))
+    else:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("UPDATE iotrial.version SET version = 99")
+    store.close()
+    with pytest.raises(StoreError, match="version 99 of the schema"):
+        store.query("SELECT 1")
+    with pytest.raises(StoreError, match="version 99 of the schema"):
+        store.push([content_of(folders["race"])])
+    store.close()
+
+
+def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
+    none = opened(url)
+    with pytest.raises(StoreError, match="is no store"):
+        none.query("SELECT 1")
+    none.close()
+    for wrong, said in (
+        ("mysql://host/db", "no store that iotrial knows"),
+        ("postgresql://me:secret@host/db", "no password"),
+        ("postgresql://me@127.0.0.1:1/db", "onnection"),
+    ):
+        with pytest.raises(IotrialError, match=said) as found:
+            opened(wrong).query("SELECT 1")
+        assert "secret" not in str(found.value)
+
+
+def test_a_store_without_room_is_named_and_has_nothing_half(
+    tmp_path: Path, folders: dict[str, Path]
+) -> None:
+    if os.geteuid():
+        pytest.skip("only root mounts")
+    place = tmp_path / "full"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", place], check=True)
+    try:
+        store = opened(f"file:{place}/store")
+        store.push([content_of(folders["race"])])
+        with suppress(OSError), (place / "other").open("wb", buffering=0) as other:
+            while other.write(bytes(4096)):
+                pass
+        os.truncate(place / "other", (place / "other").stat().st_size - 40_960)
+        with pytest.raises(StoreError, match="No space left on device"):
+            store.push(content_of(folder) for folder in folders.values())
+        store.close()
+        assert _whole(store) == 1
+        store.close()
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+# -- the verbs -------------------------------------------------------------------------------------
+
+
+def test_results_that_are_pulled_are_judged_as_those_that_were_pushed(
+    url: str, tmp_path: Path, folders: dict[str, Path], verb: Verb
+) -> None:
+    assert verb("push", *map(str, folders.values()), "--store", url)[0] == 0
+    for name, folder in folders.items():
+        result = content_of(folder).result
+        into = tmp_path / f"pulled-{name}"
+        code, said = verb("pull", result[:12], "--out", str(into), "--store", url)
+        assert code == 0, said
+        assert str(folder.resolve()) in said
+        assert document(judge(open_results(into))) == document(judge(open_results(folder)))
+        assert verb("push", str(into), "--store", url, "--json")[0] == 0
+    with_all = opened(url)
+    assert _whole(with_all) == len(folders), "the same results, wherever they lie"
+    with_all.close()
+
+
+def test_results_are_found_by_what_they_are_of(
+    url: str, folders: dict[str, Path], verb: Verb
+) -> None:
+    assert verb("push", str(folders["race"]), "--tag", "before", "--store", url)[0] == 0
+    assert verb("push", str(folders["staged"]), str(folders["hosts"]), "--store", url)[0] == 0
+
+    def found(*words: str) -> list[str]:
+        code, said = verb("find", *words, "--store", url, "--json")
+        rows = json.loads(said)["results"]
+        assert code == (0 if rows else 1)
+        return sorted(row["result"] for row in rows)
+
+    every = found()
+    assert len(every) == 3
+    race = found("--tag", "before")
+    assert len(race) == 1
+    assert found("--study", "s*dy") == every
+    assert found("--study", "s_udy") == []
+    assert found("--tag", "after") == []
+    assert found("--setting", "queue.scheduler=no such") == []
+    assert found("--setting", "queue.scheduler")
+    assert found("--metric", "read.iops")
+    assert found("--kernel", "*fake*") == every
+    assert found("--kernel", "%") == []
+    assert found("--machine", "nobody") == []
+    assert found("--since", "2026-01-01") == every
+    assert found("--until", "2026-01-01") == []
+    assert found("zzzz") == []
+    assert verb("find", "--since", "monday", "--store", url)[0] == 2
+    code, said = verb("list", "--store", url, "--json")
+    assert code == 0
+    (row,) = json.loads(said)["studies"]
+    assert (row["study"], row["results"]) == ("study", 3)
+
+
+def test_a_query_is_written_as_it_is_asked_for(
+    url: str, tmp_path: Path, folders: dict[str, Path], verb: Verb
+) -> None:
+    assert verb("push", str(folders["race"]), "--store", url)[0] == 0
+    sql = "SELECT treatment, metric, n, mean, began FROM points ORDER BY treatment, metric"
+    code, text = verb("sql", sql, "--store", url, "--as", "json")
+    assert code == 0
+    rows = json.loads(text)
+    table = list(csv.DictReader(io.StringIO(verb("sql", sql, "--store", url, "--as", "csv")[1])))
+    file = tmp_path / "x.parquet"
+    assert verb("sql", sql, "--store", url, "--as", "parquet", "--out", str(file))[0] == 0
+    typed = columns.read_table(file).to_pylist()
+    assert len(rows) == len(table) == len(typed) > 1
+    for one, other, third in zip(rows, table, typed, strict=True):
+        assert one["treatment"] == other["treatment"] == third["treatment"]
+        assert one["mean"] == float(other["mean"]) == third["mean"]
+        assert one["began"] == other["began"] == third["began"].isoformat()
+    code, text = verb("sql", "SELECT '=1+1' AS x, 'a' || chr(27) || '[2J' AS y", "--store", url,
+                      "--as", "csv")  # fmt: skip
+    assert code == 0
+    assert text == "x,y\n'=1+1,a\\x1b[2J\n"
+    assert verb("sql", "--store", url)[0] == 2
+    assert verb("sql", "SELECT 1", "--as", "parquet", "--store", url)[0] == 2
+    code, text = verb("sql", "--schema", "--json")
+    assert {row["view"] for row in json.loads(text)["views"]} == {v.name for v in schema.VIEWS}
