@@ -1,6 +1,6 @@
 """How often a change is told that is none, and how soon one that is: change points of nightly runs.
 
-    ./dev bench history [--quick] [--series 12] [--years 60] [--seed 1] [--cores 2]
+    ./dev bench history [--quick] [--series 8] [--years 40] [--seed 1] [--cores 2]
                         [--peers PYTHON] [--no-peers]
 
 Series of a point a night, with known truth (_history_series.py): noise from night to night of 2 %
@@ -11,8 +11,8 @@ iotrial's (stats/changes.py, error 5 %), Apache Otava, and a threshold of 5 % ag
 the last seven nights.  The margin, which is Otava's least magnitude too, is 2 %.
 
 *False alarms*: of the years without a change the share in which one was told, which must be at most
-5 % in each kind of noise, and how many were told in a year.  Otava is asked about these years every
-third night only, which can but lower its number.
+5 % in each kind of noise, and how many were told in a year.  Otava is asked about the first of
+these years, every fifth night only, which can but lower its number.
 
 *Equal rate*: Otava at the largest p of a list at which that share is no larger than 5 %, over all
 kinds of noise together; beside it, where only normal noise is counted.
@@ -270,8 +270,8 @@ def tell_stores(limits: Limits, stores: int, series: int, asked: argparse.Namesp
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few series")
-    parser.add_argument("--series", type=int, default=12, help="of each kind of noise")
-    parser.add_argument("--years", type=int, default=60, help="of each, for iotrial's alarms")
+    parser.add_argument("--series", type=int, default=8, help="of each kind of noise")
+    parser.add_argument("--years", type=int, default=40, help="of each, for iotrial's alarms")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--peers", default="", help="a Python that has Otava")
