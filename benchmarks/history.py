@@ -263,7 +263,11 @@ def tell_stores(limits: Limits, stores: int, series: int, asked: argparse.Namesp
         found = list(pool.map(store, waiting))
     print(f"\n{stores} stores of {series} series, one of ten with a step of 10 %")
     wrong = mean_of([share for share, _ in found])
-    limits.at_most("  share without a change among those told", wrong, ERROR)
+    name = "  share without a change among those told"
+    if asked.quick:  # of two stores nothing follows: one false alarm is a third of what is told
+        limits.tell(name, wrong)
+    else:
+        limits.at_most(name, wrong, ERROR)
     limits.tell("  found", share_of([hit for _, hits in found for hit in hits]), form=".2f")
 
 
