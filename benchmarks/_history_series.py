@@ -16,7 +16,7 @@ import numpy.typing as npt
 from _tune_measured import measured
 from scipy.signal import lfilter
 
-from iotrial.stats.changes import SeriesPoint
+from iotrial.stats.changes import HistoryPoint
 
 Floats = npt.NDArray[np.float64]
 NOISE, TRIALS, YEAR = 0.02, 8, 365
@@ -48,10 +48,10 @@ class Night:
     trials: tuple[int, ...]
     truths: tuple[Truth, ...] = ()
 
-    def points(self) -> list[SeriesPoint]:
+    def points(self) -> list[HistoryPoint]:
         within = NOISE * math.sqrt(TRIALS / 2)
         return [
-            SeriesPoint(float(at), n, log, within)
+            HistoryPoint(float(at), n, log, within)
             for at, (log, n) in enumerate(zip(self.logs, self.trials, strict=True))
         ]
 

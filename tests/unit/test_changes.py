@@ -16,8 +16,8 @@ from scipy.signal import lfilter
 from iotrial.stats.changes import (
     FEWEST,
     YEAR,
+    HistoryPoint,
     SeriesHistory,
-    SeriesPoint,
     among,
     changes,
     threshold,
@@ -31,15 +31,15 @@ def normal(seed: int, nights: int = YEAR) -> list[float]:
     return (NOISE * np.random.default_rng(seed).normal(size=nights)).tolist()
 
 
-def points(logs: Sequence[float], trials: Sequence[int] | None = None) -> list[SeriesPoint]:
+def points(logs: Sequence[float], trials: Sequence[int] | None = None) -> list[HistoryPoint]:
     counts = trials or [8] * len(logs)
     return [
-        SeriesPoint(float(night), count, log, 0.01)
+        HistoryPoint(float(night), count, log, 0.01)
         for night, (log, count) in enumerate(zip(logs, counts, strict=True))
     ]
 
 
-def stepped(seed: int, ratio: float, at: int, nights: int) -> list[SeriesPoint]:
+def stepped(seed: int, ratio: float, at: int, nights: int) -> list[HistoryPoint]:
     logs = np.array(normal(seed, nights))
     logs[at:] += math.log(ratio)
     return points(logs.tolist())

@@ -118,7 +118,7 @@ Rule = Literal["each", "any", "share"]
 
 
 @dataclass(frozen=True, slots=True)
-class SeriesPoint:
+class HistoryPoint:
     """One night: ``mean`` and ``sd`` of the logs of ``trials`` trials, of which ``doubted`` are
     doubted; ``time`` in any unit."""
 
@@ -140,7 +140,7 @@ class SeriesPoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePoint:
+class HistoryChange:
     """``first`` is the time of the first point after the change, which lies between ``earliest``
     and ``latest`` with 95 %; the level after it is ``ratio`` times that before.  ``told`` is the
     time of the point that confirmed it.  Of one that may be, ``more`` points like those after it
@@ -165,7 +165,7 @@ class SeriesHistory:
     (None: too few points), ``error`` the share of series without a change of which a change is told
     in :data:`YEAR` points, at most."""
 
-    changes: tuple[ChangePoint, ...]
+    changes: tuple[HistoryChange, ...]
     used: int
     left_out: tuple[float, ...]
     sd: float | None
@@ -190,7 +190,7 @@ _STEEP = 1.45
 
 
 def changes(
-    points: Sequence[SeriesPoint],
+    points: Sequence[HistoryPoint],
     *,
     margin: float = 0.0,
     error: float = 0.05,
@@ -210,7 +210,7 @@ def changes(
 
 
 def among(
-    many: Sequence[Sequence[SeriesPoint]],
+    many: Sequence[Sequence[HistoryPoint]],
     *,
     margin: float = 0.0,
     error: float = 0.05,
@@ -233,7 +233,7 @@ def among(
 
 
 def _least_error(
-    points: Sequence[SeriesPoint], margin: float, known: StandardDeviation | None
+    points: Sequence[HistoryPoint], margin: float, known: StandardDeviation | None
 ) -> float:
     """The least error at which the series has a change."""
     series = _Series(points, margin, known)
@@ -351,7 +351,7 @@ class _Series:
     """The points of a series that count, in the order of time.  ``margin`` is a log."""
 
     def __init__(
-        self, points: Sequence[SeriesPoint], margin: float, known: StandardDeviation | None
+        self, points: Sequence[HistoryPoint], margin: float, known: StandardDeviation | None
     ) -> None:
         ordered = sorted(points, key=lambda point: point.time)
         kept = [point for point in ordered if point.counts]
@@ -467,10 +467,10 @@ class _Series:
                 return top
         return None
 
-    def perhaps(self, start: int, past: _Past, need: float, told: int) -> ChangePoint | None:
+    def perhaps(self, start: int, past: _Past, need: float, told: int) -> HistoryChange | None:
         """A change that the last points may be the first of, and how many more would tell it."""
         least, fewest = _PERHAPS
-        found: tuple[float, ChangePoint] | None = None
+        found: tuple[float, HistoryChange] | None = None
         last = len(self._values)
         for place in self._places(start, past):
             after = last - place
@@ -494,7 +494,7 @@ class _Series:
         return found[1] if found else None
 
     def history(
-        self, found: Sequence[_Top], possible: ChangePoint | None, error: float
+        self, found: Sequence[_Top], possible: HistoryChange | None, error: float
     ) -> SeriesHistory:
         past, points = _Past(self._known), []
         places = [0, *(top.place for top in found), len(self._values)]
@@ -520,7 +520,7 @@ class _Series:
         *,
         told: float | None = None,
         more: int = 0,
-    ) -> ChangePoint:
+    ) -> HistoryChange:
         """Where the change in a ``stretch`` (its begin, the place as it was told, its end) is, and
         how large."""
         start, place, end = stretch
@@ -533,7 +533,7 @@ class _Series:
         df = max(before.nights - 1 + past.df, 1)
         half = float(stdtrit(df, (1 + CONFIDENCE) / 2)) * error
         size = level - before.center
-        return ChangePoint(
+        return HistoryChange(
             first=self._times[place],
             earliest=self._times[earliest],
             latest=self._times[latest],
