@@ -162,7 +162,7 @@ def _head(  # noqa: PLR0913, PLR0917 (a row)
         results.study.digest,
         visible(results.study.question),
         answer,
-        results.study.design.kind,
+        "aa" if results.study.aa else results.study.design.kind,
         f"{socket.gethostname()}:{results.folder.resolve()}",
         content,
         _or_none(began),

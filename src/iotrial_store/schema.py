@@ -45,7 +45,7 @@ study text The study's name.
 digest text Of the study: the same file, the same digest.
 question text What the study asks.
 answer text What it came to, in one sentence.
-design text The kind of design.
+design text The kind of design; aa: the baseline against itself.
 place text HOST:FOLDER where the raw files were when it was pushed.
 content text Digest of what was pushed: another one after the study went on.
 began time The first trial's start; empty where that is not known.

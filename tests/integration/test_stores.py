@@ -28,8 +28,10 @@ from iotrial.store import open_results
 from iotrial_store import parquet, schema
 from iotrial_store.content import content_of
 from iotrial_store.errors import StoreError
+from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
+from nightly import BEGAN, DAY, PlantedChange, first, nights
 from old_results import DATA, unpacked
 
 OLD = DATA / "results-0.1.0"
@@ -477,3 +479,83 @@ def test_a_query_is_written_as_it_is_asked_for(
     assert verb("sql", "SELECT 1", "--as", "parquet", "--store", url)[0] == 2
     code, text = verb("sql", "--schema", "--json")
     assert {row["view"] for row in json.loads(text)["views"]} == {v.name for v in schema.VIEWS}
+
+
+# -- over time -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def fortnight(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two weeks of three studies: of one a setting changes on the eleventh night, of one the
+    kernel, and of one nothing; a night of the last is spoilt."""
+    top = tmp_path_factory.mktemp("fortnight")
+    small = PlantedChange(10, 0.85, setting=("queue.nr_requests", "64"), level="none")
+    kernel = PlantedChange(10, 0.9, kernel="6.12.1")
+    return [
+        *nights(first(top, "setting"), top, 14, (small,), seed=1),
+        *nights(first(top, "kernel"), top, 14, (kernel,), seed=2),
+        *nights(first(top, "noise"), top, 14, seed=3, spoilt=lambda night: night == 5),
+    ]
+
+
+def test_of_two_weeks_the_planted_changes_are_told_with_what_changed_beside_them(
+    url: str, fortnight: list[Path], verb: Verb
+) -> None:
+    assert verb("push", *map(str, fortnight), "--store", url)[0] == 0
+    code, said = verb("history", "--store", url, "--json")
+    assert code == 1, "something is worse"
+    series = {(each["study"], each["treatment"]): each for each in json.loads(said)["series"]}
+    assert len(series) == 6
+    changed = {
+        name: [one for one in each["changes"] if one["state"] == "confirmed"]
+        for name, each in series.items()
+    }
+    told = {name for name, each in changed.items() if each}
+    kernel = {("kernel", f"scheduler={level}") for level in ("none", "mq-deadline")}
+    assert told == {("setting", "scheduler=none"), *kernel}
+    for name, ratio, kind, before, after in (
+        (("setting", "scheduler=none"), 0.85, "settings", "128", "64"),
+        *((each, 0.9, "kernel", "6.18.0-fake", "6.12.1") for each in kernel),
+    ):
+        (change,) = changed[name]
+        assert change["worse"]
+        assert change["low"] < ratio < change["high"]
+        assert change["first"] == BEGAN + 10 * DAY + 10.0, "the night that it was planted"
+        beside = {(each["kind"], each["before"], each["after"]) for each in change["beside"]}
+        assert (kind, before, after) in beside
+        assert {each["kind"] for each in change["beside"]} == {kind}, "and nothing else"
+    points = series["noise", "scheduler=none"]["points"]
+    assert len(points) == 13, "a night of INVALID trials has no point"
+    code, said = verb("history", "noise", "--store", url)
+    assert (code, said.splitlines()[0]) == (0, "2 series, 0 changed.")
+    assert verb("history", "nothing", "--store", url)[0] == 2
+    code, said = verb("history", "setting", "--treatment", "scheduler=none", "--store", url)
+    assert code == 1
+    assert "queue.nr_requests on loop0 was 128, is 64" in said
+
+
+def test_machines_are_told_apart_and_a_a_nights_are_the_yardstick(
+    store: ResultStore, tmp_path: Path
+) -> None:
+    """Of a machine that was slower all the time nothing has changed."""
+    base = first(tmp_path, "both")
+    slower = PlantedChange(0, 0.7)
+    folders = list(nights(base, tmp_path / "a", 12))
+    for folder in nights(base, tmp_path / "b", 12, (slower,), seed=9):
+        facts = folder / "hosts/fake.json"
+        facts.write_text(json.dumps(json.loads(facts.read_text()) | {"machine_id": "other"}))
+        sessions = folder / "sessions.jsonl"
+        sessions.write_text(sessions.read_text().replace('"token": "', '"token": "other'))
+        folders.append(folder)
+    store.push(map(content_of, folders))
+    many = series_of(store, "both", "read.iops")
+    assert [len(each.points) for each in many] == [12, 12, 12, 12]
+    assert len({each.machines for each in many}) == 2
+    assert not any(each.changes for each in histories(store, many, margin=0.02, error=0.05))
+    assert noise_of(store, many[0]) is None
+    arms = first(tmp_path, "arms", "--aa")
+    store.push(map(content_of, nights(arms, tmp_path / "c", 10, between=0.03, seed=4)))
+    known = {each.machines: noise_of(store, each) for each in many}
+    (there,) = (each for each in known.values() if each is not None)
+    assert there.low < 0.03 < there.high
+    assert None in known.values(), "of the other machine nothing is known"

@@ -57,6 +57,7 @@ GROUPS = (
             ("push", "add results to a store"),
             ("list", "list the studies of a store"),
             ("find", "find results in a store"),
+            ("history", "show since when results differ"),
             ("pull", "get a results folder out of a store"),
             ("sql", "ask a store anything"),
         ),
@@ -96,6 +97,7 @@ WINGS = {
     "list": "iotrial_store.cli.list",
     "find": "iotrial_store.cli.find",
     "sql": "iotrial_store.cli.sql",
+    "history": "iotrial_store.cli.history",
 }
 """Verbs of packages beside the core, which may be left out of an installation: their modules."""
 
