@@ -16,7 +16,7 @@ import pytest
 
 from absent import without
 from iotrial.cli.main import VERBS
-from iotrial.extras import PACKAGES
+from iotrial.extras import PACKAGES, advice
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("vl_convert", "openpyxl", "pyarrow", "numba", "llvmlite")
@@ -128,6 +128,15 @@ def test_the_extras_are_those_of_the_project() -> None:
         name: held for name, held in extras.items() if name in PACKAGES
     }
     assert set(extras) == {*PACKAGES, "fast", "all"}
+
+
+def test_in_an_environment_of_uv_the_advice_is_uvs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert advice("xlsx") == "pipx inject iotrial openpyxl, or pip install 'iotrial[xlsx]'"
+    (tmp_path / "uv-receipt.toml").touch()
+    assert advice("xlsx") == f"uv pip install --python {tmp_path} openpyxl"
 
 
 def test_a_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
