@@ -82,7 +82,7 @@ class Machine:
             capture_output=True,
             text=True,
             check=False,
-            timeout=600,
+            timeout=1800,
         )
         assert done.returncode == code, (words, done.stdout[-2000:], done.stderr[-2000:])
         return done

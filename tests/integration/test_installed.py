@@ -16,7 +16,7 @@ SUITES = ("bookworm", "trixie")
 PACKAGES = "ca-certificates,fio,man-db,mount,pipx,python3-venv"
 OF_UV = {"UV_PYTHON_DOWNLOADS": "never", "UV_PYTHON": "/usr/bin/python3"}
 
-pytestmark = [pytest.mark.root]
+pytestmark = [pytest.mark.root, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")

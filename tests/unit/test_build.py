@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -62,3 +63,9 @@ def test_two_who_build_from_two_clones_get_the_same_bytes(tmp_path: Path) -> Non
     elsewhere = {"TZ": "Asia/Kathmandu", "LC_ALL": "C", "HOME": str(tmp_path), "COLUMNS": "200"}
     assert here == built(other, tmp_path / "again", "-t", "sdist", "-t", "wheel", **elsewhere)
     assert len(here) == 2
+
+
+def test_the_debian_package_is_of_this_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    head = (ROOT / "packaging/debian/changelog").read_text("utf-8").partition("\n")[0]
+    assert head.startswith(f"iotrial ({project['version']}) ")
