@@ -16,6 +16,7 @@ import shutil
 import subprocess
 from contextlib import suppress
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -107,32 +108,42 @@ class Podman:
 
 
 @cache
-def plain_debian() -> Path:
-    """A root file system by mmdebstrap(1): the least that is a Debian, with fio, from where this
-    machine's packages come.  Skips the test where it cannot be made."""
+def plain_debian(suite: str = "", packages: str = "fio,kmod") -> Path:
+    """A root file system by mmdebstrap(1): the least that is a Debian, with these packages, from
+    where this machine's packages come; of its own release, or of another.  Skips the test where it
+    cannot be made."""
     if not shutil.which("mmdebstrap"):
         pytest.skip("mmdebstrap is not installed: apt-get install mmdebstrap")
-    folder = FOLDER / "debian"
+    name = f"debian-{suite}-{sha256(packages.encode()).hexdigest()[:8]}" if suite else "debian"
+    folder = FOLDER / name
     FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / "debian.lock").open("w") as lock:
+    with (FOLDER / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "etc/debian_version").exists():
             shutil.rmtree(folder, ignore_errors=True)
             come_from = sources(LocalHost())
-            options = FOLDER / "debian.conf"
+            wanted = suite or come_from.suite
+            options = FOLDER / f"{name}.conf"
             options.write_text("".join(f"{line}\n" for line in come_from.options))
-            made = folder.with_name("debian.partial")
+            made = folder.with_name(f"{name}.partial")
             shutil.rmtree(made, ignore_errors=True)
-            subprocess.run(
+            lines = [line.replace(come_from.suite, wanted) for line in come_from.lines]
+            done = subprocess.run(
                 [
                     *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"),
-                    *("--quiet", "--include=fio,kmod", f"--aptopt={options}"),
-                    *(come_from.suite, str(made), "-"),
+                    *("--quiet", f"--include={packages}", f"--aptopt={options}"),
+                    *(wanted, str(made), "-"),
                 ],
-                input="".join(f"{line}\n" for line in come_from.lines).encode(),
-                check=True,
+                input="".join(f"{line}\n" for line in lines),
+                capture_output=True,
+                text=True,
+                check=False,
                 timeout=800,
             )
+            if done.returncode != 0 and suite:
+                said = done.stderr.strip().splitlines()[-1:]
+                pytest.skip(f"no root file system of {suite} can be made: {said}")
+            assert done.returncode == 0, done.stderr
             made.rename(folder)
     return folder
 

@@ -58,7 +58,16 @@ def as_called(text: str) -> str:
 
 def help_as_called(text: str) -> str:
     """The same for a help text, whose examples have their explanations in a column."""
-    lines = as_called(text).split("\n")
+    return _in_columns(as_called(text))
+
+
+def help_anywhere(text: str) -> str:
+    """A help text whose commands work wherever iotrial is installed, whoever types them."""
+    return _in_columns(text.replace(PLACEHOLDER, _ANYWHERE))
+
+
+def _in_columns(text: str) -> str:
+    lines = text.split("\n")
     pairs = [_EXPLAINED.fullmatch(line) for line in lines]
     found = [pair for pair in pairs if pair]
     width = max((len(pair[1]) for pair in found), default=0)

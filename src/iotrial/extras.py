@@ -7,10 +7,13 @@ so within :func:`extra`.  One that needs it for a part of what it does has it :c
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 from iotrial.errors import ExtraMissing
@@ -22,6 +25,10 @@ PACKAGES = {
     "store": {"duckdb": "duckdb", "psycopg": "psycopg[binary]", "pyarrow": "pyarrow"},
 }
 """Extra → module → the package that holds it."""
+
+
+_OF_UV = "uv-receipt.toml"
+"""What `uv tool install` leaves in the environment that it makes."""
 
 
 @contextmanager
@@ -49,8 +56,10 @@ class LazyModule:
 
 
 def advice(name: str) -> str:
-    """What gets an extra: into the environment that pipx made, or any other."""
+    """What gets an extra: into the environment that uv or pipx made, or any other."""
     packages = " ".join(PACKAGES[name].values())
+    if Path(sys.prefix, _OF_UV).exists():
+        return f"uv pip install --python {shlex.quote(sys.prefix)} {packages}"
     return f"pipx inject iotrial {packages}, or pip install 'iotrial[{name}]'"
 
 

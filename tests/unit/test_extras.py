@@ -16,7 +16,7 @@ import pytest
 
 from absent import without
 from iotrial.cli.main import VERBS
-from iotrial.extras import PACKAGES
+from iotrial.extras import PACKAGES, advice
 
 ROOT = Path(__file__).parent.parent.parent
 EXTRAS = ("vl_convert", "openpyxl", "pyarrow", "numba", "llvmlite")
@@ -130,6 +130,15 @@ def test_the_extras_are_those_of_the_project() -> None:
     assert set(extras) == {*PACKAGES, "fast", "all"}
 
 
+def test_in_an_environment_of_uv_the_advice_is_uvs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    assert advice("xlsx") == "pipx inject iotrial openpyxl, or pip install 'iotrial[xlsx]'"
+    (tmp_path / "uv-receipt.toml").touch()
+    assert advice("xlsx") == f"uv pip install --python {tmp_path} openpyxl"
+
+
 def test_a_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
     """Templates, pages and scripts too: what is installed works away from the checkout."""
     subprocess.run(
@@ -141,7 +150,9 @@ def test_a_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
     )
     (wheel,) = tmp_path.iterdir()
     with zipfile.ZipFile(wheel) as packed:
-        held = {name for name in packed.namelist() if ".dist-info/" not in name}
+        names = {name for name in packed.namelist() if ".dist-info/" not in name}
+    shared = {name for name in names if ".data/data/share/" in name}
+    held = names - shared
     source = ROOT / "src"
     files = {
         str(path.relative_to(source))
@@ -150,3 +161,4 @@ def test_a_wheel_holds_every_file_of_the_source(tmp_path: Path) -> None:
     }
     assert held == files
     assert "iotrial/execute/settings/guard.sh" in held
+    assert len(shared) == len(VERBS) + 4, "a page for iotrial and each verb, three completions"

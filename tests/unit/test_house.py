@@ -266,7 +266,7 @@ def test_dev_explains_itself_from_anywhere(tmp_path: Path) -> None:
         check=True,
         timeout=10,
     )
-    for name in ("demo", "test", "lint", "docs", "bench", "iotrial", "setup", "lock"):
+    for name in ("demo", "test", "lint", "docs", "bench", "iotrial", "build", "setup", "lock"):
         assert re.search(rf"^\./dev {name}\b", done.stdout, re.MULTILINE)
     assert not list(tmp_path.iterdir())
 

@@ -34,15 +34,19 @@ def command(output: Output, shell: str) -> None:
     Example:
       iotrial completion bash > /etc/bash_completion.d/iotrial
     """
+    script = script_of(shell)
+    output.document({"shell": shell, "script": script})
+    if not output.json:
+        output.text(script)
+
+
+def script_of(shell: str) -> str:
     from iotrial.cli.main import cli
 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"no completion for {shell}")
-    script = kind(cli, {}, "iotrial", "_IOTRIAL_COMPLETE").source()
-    output.document({"shell": shell, "script": script})
-    if not output.json:
-        output.text(script)
+    return kind(cli, {}, "iotrial", "_IOTRIAL_COMPLETE").source()
 
 
 def of_templates(

@@ -127,7 +127,7 @@ class _LazyGroup(click.Group):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Verbs come first: they are what one looks for."""
         self.format_commands(ctx, formatter)
-        formatter.write(help_as_called(_BELOW))
+        formatter.write(help_as_called(BELOW))
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Without importing every verb, as click would for its summary."""
@@ -152,6 +152,14 @@ class _LazyGroup(click.Group):
 @functools.cache
 def _loaded(name: str) -> click.Command:
     """The verb's command; its help names commands as they are to be typed here."""
+    command = as_written(name)
+    _tell(command)
+    gc.freeze()  # what was imported stays: nobody need look at it again
+    return command
+
+
+def as_written(name: str) -> click.Command:
+    """The verb's command as its module has it: in a new process, before any help was asked for."""
     from iotrial.plugins import wing  # not for --help alone, which answers at once
 
     place = WINGS.get(name, f"iotrial.cli.{name}")
@@ -162,8 +170,6 @@ def _loaded(name: str) -> click.Command:
             advice="Install the complete iotrial wheel, which has every verb.",
         )
     command: click.Command = module.command
-    _tell(command)
-    gc.freeze()  # what was imported stays: nobody need look at it again
     return command
 
 
@@ -182,7 +188,7 @@ def _nearest(name: str) -> str:
     return f" Did you mean {found[0]!r}?" if found else ""
 
 
-_BELOW = """
+BELOW = """
 Example
   sudo IOTRIAL demo                   run an example study
   iotrial init scheduler study.toml   write a study to edit

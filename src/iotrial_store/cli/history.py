@@ -54,7 +54,8 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
 ) -> int:
     """Tell since when a STUDY's numbers are others, by how much, and what else changed there.
 
-    A point is one results folder, without INVALID and doubted trials; each machine has a series of its own.
+    A point is one results folder, without INVALID and doubted trials; each machine has a series of
+    its own.
     Exit code 1: something became worse.
 
     \b
