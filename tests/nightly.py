@@ -57,12 +57,14 @@ def first(folder: Path, name: str, *more: str) -> Path:
 
 def nights(
     base: Path, into: Path, count: int, planted: tuple[PlantedChange, ...] = (), *, seed: int = 1,
-    between: float = 0.01, within: float = 0.01, spoilt: Callable[[int], bool] = lambda _: False,
+    between: float = 0.01, within: float = 0.01, since: int = 0,
+    spoilt: Callable[[int], bool] = lambda _: False,
 ) -> Iterator[Path]:  # fmt: skip
-    """A results folder a night.  Nights differ by ``between``, trials by ``within`` (standard
-    deviations of logs); those that are ``spoilt`` are a tenth as fast, and all of it is INVALID."""
+    """A results folder a night, the first ``since`` nights after the beginning.  Nights differ by
+    ``between``, trials by ``within`` (standard deviations of logs); those that are ``spoilt`` are a
+    tenth as fast, and all of it is INVALID."""
     chance = random.Random(seed)
-    for night in range(count):
+    for night in range(since, since + count):
         folder = into / f"{base.name}-{night:03d}"
         shutil.copytree(base, folder)
         there = [each for each in planted if night >= each.night]

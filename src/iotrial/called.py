@@ -20,8 +20,8 @@ PLACEHOLDER = "sudo IOTRIAL"
 _ANYWHERE = 'sudo "$(command -v iotrial)"'
 """What works wherever the shell finds iotrial: for when the call says nothing, and in the docs."""
 _VERBS = (
-    "check|compare|completion|demo|doctor|import|init|keep|knobs|lint|plan|plugins|record|report|restore"
-    "|run|saturate|status|tune|vmlab|VERB"
+    "check|compare|completion|demo|doctor|find|history|import|init|keep|knobs|lint|list|plan|plugins"
+    "|pull|push|record|report|restore|run|saturate|site|sql|status|tune|vmlab|VERB"
 )
 _COMMAND = re.compile(rf"(?<![\w./\"'-])iotrial(?= (?:{_VERBS}|--help|--version)\b)")
 _EXPLAINED = re.compile(r"^( +\S.*?)( {2,})(\S.*)$")

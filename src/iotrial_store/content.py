@@ -179,13 +179,18 @@ def _or_none(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _machine(result: str, name: str, facts: Mapping[str, Any]) -> Row:
+def machine_of(name: str, facts: Mapping[str, Any]) -> str:
+    """The digest of what stays the same of a machine."""
     lasting = (facts.get("machine_id") or name, facts.get("cpu_model"), facts.get("cpus"))
     same = json.dumps([*lasting, facts.get("memory")])
+    return hashlib.sha256(same.encode()).hexdigest()[:_HEX]
+
+
+def _machine(result: str, name: str, facts: Mapping[str, Any]) -> Row:
     return (
         result,
         name,
-        hashlib.sha256(same.encode()).hexdigest()[:_HEX],
+        machine_of(name, facts),
         str(facts.get("kernel", "")),
         str(facts.get("distribution", "")),
         str(facts.get("cpu_model", "")),

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -559,3 +560,52 @@ def test_machines_are_told_apart_and_a_a_nights_are_the_yardstick(
     (there,) = (each for each in known.values() if each is not None)
     assert there.low < 0.03 < there.high
     assert None in known.values(), "of the other machine nothing is known"
+
+
+def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Verb) -> None:
+    """Of six nights, then a seventh that is the same, and one that is a fifth slower."""
+    base = first(tmp_path, "watch")
+    quiet = {"between": 0.003, "within": 0.003}
+    stored = list(nights(base, tmp_path, 6, seed=5, **quiet))
+    assert verb("push", *map(str, stored[:3]), "--tag", "release", "--store", url)[0] == 0
+    assert verb("push", *map(str, stored[3:]), "--store", url)[0] == 0
+    (same,) = nights(base, tmp_path / "same", 1, seed=6, since=7, **quiet)
+    slow = PlantedChange(0, 0.8, kernel="6.99", level="none")
+    (slower,) = nights(base, tmp_path / "slower", 1, (slow,), seed=7, since=7, **quiet)
+
+    def against(folder: Path, which: str, *more: str) -> tuple[int, dict[str, Any]]:
+        words = ["run", str(folder / "study.toml"), "--pretend", "--out", str(folder)]
+        code, said = verb(*words, "--against", which, "--store", url, "--json", *more)
+        return code, json.loads(said)
+
+    for which in ("last", "best", "release"):
+        code, told = against(same, which)
+        assert code == 0
+        verdicts = {each["verdict"] for each in told["against"]["findings"]}
+        # Of three sessions little is known.
+        assert verdicts == {"same"} if which != "release" else "worse" not in verdicts
+    junit, markdown = tmp_path / "x.xml", tmp_path / "x.md"
+    code, told = against(slower, "last", "--junit", str(junit), "--markdown", str(markdown))
+    assert code == 1
+    verdicts = {each["level"]: each for each in told["against"]["findings"]}
+    assert verdicts["scheduler=none"]["verdict"] == "worse"
+    assert verdicts["scheduler=none"]["low"] < 0.8 < verdicts["scheduler=none"]["high"]
+    assert verdicts["scheduler=mq-deadline"]["verdict"] == "same"
+    assert 'failures="1"' in junit.read_text()
+    assert "6.99" in markdown.read_text(), "what else differs is said"
+    for which, said in (("never", "have the tag 'never'"), ("last", "no results of study-x")):
+        folder = slower
+        if which == "last":
+            folder = tmp_path / "study-x"
+            shutil.copytree(slower, folder)
+            plan = folder / "plan.jsonl"
+            plan.write_text(plan.read_text().replace('"study":"watch"', '"study":"study-x"'))
+        code, told = against(folder, which)
+        assert code == 2
+        assert said in told["error"]["message"]
+    facts = slower / "hosts/fake.json"
+    facts.write_text(json.dumps(json.loads(facts.read_text()) | {"machine_id": "other"}))
+    code, told = against(slower, "last")
+    assert code == 2
+    assert "on this machine" in told["error"]["message"]
+    assert verb("run", "x.toml", "--junit", "y.xml")[0] == 2

@@ -168,6 +168,34 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     return REGRESSION if other is not None and worse else 0
 
 
+def against(
+    output: Output,
+    former: tuple[Results, ...],
+    latter: Results,
+    between: float,
+    files: Mapping[str, Path | None],
+) -> int:
+    """Compare a run with earlier sessions, and say what that comes to, also in the ``files`` that
+    ``--junit`` and ``--markdown`` name; the exit code."""
+    from iotrial.judgement import completed
+    from iotrial.report.document import document
+    from iotrial.report.study import markdown
+    from iotrial.report.text import verdict_table
+    from iotrial.report.view import view
+
+    judged = completed(*compared(_ComparedResults(former, (latter,)), between))
+    seen = view(judged)
+    output.answer(verdict_table(seen))
+    if Output.pending is not None:
+        Output.pending["against"] = document(judged)
+    if path := files.get("--junit"):
+        _file(path, seen, latter, regressions=True)
+    if path := files.get("--markdown"):
+        text = markdown(seen).encode("utf-8", "backslashreplace")
+        write(path, text, option="--markdown")
+    return REGRESSION if any(each.verdict == "worse" for each in judged.comparison.findings) else 0
+
+
 def _file(path: Path, seen: ReportView, latest: Results, *, regressions: bool) -> None:
     """As JUnit XML; of two folders the failed trials of the latter alone are errors."""
     from iotrial.report.evidence import failures

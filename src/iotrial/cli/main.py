@@ -58,8 +58,8 @@ GROUPS = (
             ("list", "list the studies of a store"),
             ("find", "find results in a store"),
             ("history", "show since when results differ"),
-            ("pull", "get a results folder out of a store"),
-            ("sql", "ask a store anything"),
+            ("pull", "get results out of a store"),
+            ("sql", "ask a store any question"),
         ),
     ),
     (

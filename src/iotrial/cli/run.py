@@ -32,6 +32,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
 from iotrial.plan.prior import with_prior
+from iotrial.plugins import wing
 from iotrial.store import check, is_finished, open_results, studies_in, study_at
 
 FLAG = "--live"
@@ -139,6 +140,25 @@ ARMS = 2
     metavar="WORDS",
     help="With --slurm: make a maintenance reservation first, by these words of scontrol.",
 )
+@click.option(
+    "--against",
+    metavar="WHICH",
+    help="Afterwards compare with stored results of this study on this machine: last (since its"
+    " last change), best, or a tag; exit code 1: worse.",
+)
+@click.option("--store", metavar="URL", help="With --against: the store; as `iotrial push` has it.")
+@click.option(
+    "--junit",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --against: also JUnit XML; a treatment that is worse is a failure.",
+)
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="With --against: also Markdown.",
+)
 @pretend
 @common
 def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
@@ -151,6 +171,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     slurm: str | None,
     reserve: str | None,
     *,
+    against: str | None,
+    store: str | None,
+    junit: Path | None,
+    markdown: Path | None,
     prior: Path | None,
     noise: bool,
     pretend: bool,
@@ -177,7 +201,13 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo IOTRIAL run results/2026-11-20-scheduler --more-blocks 20
       iotrial run study.toml --slurm "--partition=storage --nodes=4 --exclusive"
       iotrial run study.toml --pretend
+      sudo IOTRIAL run nightly.toml --against last --junit verdicts.xml
     """
+    asked = {"store": store, "junit": junit, "markdown": markdown}
+    if against is None and any(asked.values()):
+        raise click.UsageError("--store, --junit and --markdown are options of --against")
+    if against is not None and (noise or more_blocks or until):
+        raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
     if reserve is not None and slurm is None:
         raise click.UsageError("--reserve is an option of --slurm")
     with allocated(output, slurm, reserve, pretend=pretend):
@@ -204,9 +234,30 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
                 f"the study in {folder} is complete; for a new execution name another --out"
             )
             check(folder, loaded)
-            return conclude(output, open_results(folder), None)
+            return _concluded(output, open_results(folder), None, against, **asked)
         outcome = execute(output, loaded, folder, address=address, pretend=pretend)
-        return conclude(output, outcome.results, outcome)
+        return _concluded(output, outcome.results, outcome, against, **asked)
+
+
+def _concluded(
+    output: Output,
+    results: Results,
+    outcome: RunOutcome | None,
+    against: str | None,
+    **asked: str | Path | None,
+) -> int:
+    """What the run came to, and where that is asked for what it comes to beside stored results."""
+    code = conclude(output, results, outcome)
+    if against is None or code:
+        return code
+    module = wing("iotrial_store.cli.against")
+    if module is None:
+        raise UsageError(
+            "--against needs the package iotrial_store, which is missing",
+            advice="Install the complete iotrial wheel.",
+        )
+    found: int = module.compared(output, results, against, **asked)
+    return found
 
 
 @contextmanager
