@@ -58,6 +58,7 @@ GROUPS = (
             ("list", "list the studies of a store"),
             ("find", "find results in a store"),
             ("history", "show since when results differ"),
+            ("site", "write a static site of a store"),
             ("pull", "get results out of a store"),
             ("sql", "ask a store any question"),
         ),
@@ -98,6 +99,7 @@ WINGS = {
     "find": "iotrial_store.cli.find",
     "sql": "iotrial_store.cli.sql",
     "history": "iotrial_store.cli.history",
+    "site": "iotrial_store.cli.site",
 }
 """Verbs of packages beside the core, which may be left out of an installation: their modules."""
 

@@ -189,7 +189,8 @@ Block = (
 class Document:
     """A whole report: its title, what stands above all sections, the sections, and the last line.
     ``alert`` stands before everything; ``name`` is what a window is called that shows it ('': as
-    the title); ``sortable``: tables can be sorted by a column."""
+    the title); ``sortable``: tables can be sorted by a column; ``searchable``: the rows of its
+    first table can be searched."""
 
     title: str
     head: tuple[Block, ...]
@@ -198,6 +199,7 @@ class Document:
     alert: str = ""
     name: str = ""
     sortable: bool = False
+    searchable: bool = False
 
 
 def pieces(words: Words) -> tuple[Piece, ...]:

@@ -63,8 +63,9 @@ def markdown(view: ReportView) -> str:
     return render.markdown(document(view, ReportCharts(tuple(() for _ in view.parts))))
 
 
-def document(view: ReportView, drawn: ReportCharts, folder: str = "") -> Document:
-    """All of it.  ``drawn`` are its charts."""
+def document(view: ReportView, drawn: ReportCharts, folder: str | None = "") -> Document:
+    """All of it.  ``drawn`` are its charts; without a ``folder`` (None) nothing links to raw
+    files."""
     head, others = words.headline(view.answer)
     asked = view.question or view.study
     first = [Text(line, "lead") for line in others]
@@ -82,7 +83,7 @@ def document(view: ReportView, drawn: ReportCharts, folder: str = "") -> Documen
     )
 
 
-def _sections(view: ReportView, drawn: ReportCharts, folder: str) -> Iterator[Block]:
+def _sections(view: ReportView, drawn: ReportCharts, folder: str | None) -> Iterator[Block]:
     recorded = view.terms is words.RUNS
     grids = panels.section(view.panels, drawn.curves)
     leads = panels.leads(view.panels, view.findings)

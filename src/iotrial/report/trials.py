@@ -41,13 +41,16 @@ _OPEN = 300
 """Trials up to which the table is unfolded."""
 
 
-def section(rows: Sequence[TrialView], terms: words.Wording, folder: str = "") -> ShapeOnly:
-    """``folder`` is the way from the page to the results folder ('': it lies there)."""
-    prefix = f"{quote(folder.rstrip('/'))}/" if folder else ""
+def section(rows: Sequence[TrialView], terms: words.Wording, folder: str | None = "") -> ShapeOnly:
+    """``folder`` is the way from the page to the results folder ('': it lies there; None: nowhere,
+    and nothing links to raw files)."""
+    prefix = f"{quote(folder.rstrip('/'))}/" if folder else folder
     note = (
         f"{terms.order} Each number links to its raw file; the links work while this page is in"
         " its results folder."
     )
+    if prefix is None:
+        note = f"{terms.order} Raw files stayed in the results folder."
     table = PrebuiltMarkup(_table(rows, terms, prefix))
     return ShapeOnly("html", Section(f"Every {terms.one}", (Text(note, "note"), table), "trials"))
 
@@ -58,12 +61,12 @@ def anchors(rows: Sequence[TrialView]) -> Callable[[str], str]:
     return lambda name: f"t{numbers[name]}" if name in numbers else "trials"
 
 
-def _table(rows: Sequence[TrialView], terms: words.Wording, prefix: str) -> Markup:
+def _table(rows: Sequence[TrialView], terms: words.Wording, prefix: str | None) -> Markup:
     targets = len({row.target for row in rows}) > 1
     heads = [("no.", "n"), ("at", "n"), ("workload", ""), ("treatment", "")]
     heads += [("target", "")] if targets else []
     heads += [(terms.again, "n"), ("response", "n"), ("p99 latency", "n"), ("state", "")]
-    heads += [("doubts", ""), ("files", "unsorted")]
+    heads += [("doubts", ""), *([] if prefix is None else [("files", "unsorted")])]
     head = Markup("").join(
         Markup('<th scope="col"{}>{}</th>').format(
             Markup(' class="{}"').format(look) if look else "", name
@@ -85,10 +88,21 @@ def _table(rows: Sequence[TrialView], terms: words.Wording, prefix: str) -> Mark
     )
 
 
-def _line(row: TrialView, prefix: str, target: str) -> str:
+def _line(row: TrialView, prefix: str | None, target: str) -> str:
     again = f" (attempt {row.attempt})" if row.attempt > 1 else ""
     doubts = _cell(", ".join(row.doubts))
     where = f" on {escape(row.host)}" if row.host else ""
+    files = "" if prefix is None else f"<td class=k>{_files(row, prefix)}"
+    return (
+        f"<tr id=t{row.number} class={escape(row.state)}><td class=n>{row.number}"
+        f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
+        f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
+        f"<td class=n>{row.block}{where}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
+        f"<td>{escape(row.state)}{again}{doubts}{files}\n"
+    )
+
+
+def _files(row: TrialView, prefix: str) -> str:
     base = "/".join([f"{prefix}trials/{row.folder}", *row.parts[:1]])
     files = f'<a href="{base}/command">command</a> <a href="{base}/stdout">stdout</a>'
     if len(row.parts) > 1:
@@ -96,14 +110,7 @@ def _line(row: TrialView, prefix: str, target: str) -> str:
     if row.source:
         said = f"original, line {escape(row.line)}" if row.line else "original"
         files = f'<a href="{prefix}{row.source}">{said}</a>'
-    return (
-        f"<tr id=t{row.number} class={escape(row.state)}><td class=n>{row.number}"
-        f"<td class=n data-s={row.seconds:.1f}>{format_seconds(row.seconds)}"
-        f"{_cell(row.workload)}<td class=k>{escape(row.treatment)}{target}"
-        f"<td class=n>{row.block}{where}{_linked(row.response, prefix)}{_linked(row.p99, prefix)}"
-        f"<td>{escape(row.state)}{again}{doubts}"
-        f"<td class=k>{files}\n"
-    )
+    return files
 
 
 @functools.lru_cache(maxsize=1024)
@@ -111,11 +118,15 @@ def _cell(text: str) -> str:
     return f"<td>{escape(text)}"
 
 
-def _linked(number: LinkedNumber, prefix: str) -> str:
+def _linked(number: LinkedNumber, prefix: str | None) -> str:
     if number.value is None:
         return "<td class=n data-s>–"
     said = escape(format_value(number.value, number.unit))
-    shown = f'<a href="{prefix}{number.href}">{said}</a>' if number.href else said
+    shown = (
+        f'<a href="{prefix}{number.href}">{said}</a>'
+        if number.href and prefix is not None
+        else said
+    )
     return f"<td class=n data-s={number.value:.6g}>{shown}"
 
 

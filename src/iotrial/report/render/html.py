@@ -51,6 +51,9 @@ _NOTHING = Markup()
 def html(document: Document) -> str:
     """The page."""
     style, script = _sheet(), _resource("sort.js") if document.sortable else _NOTHING
+    if document.searchable:
+        style += _resource("search.css")
+        script += _resource("search.js")
     return _template().render(
         name=document.name or document.title,
         title=document.title.replace(" %", "\u00a0%"),

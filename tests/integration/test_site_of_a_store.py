@@ -1,0 +1,110 @@
+"""A static site of a store: all of it is there, nothing of it leads elsewhere."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from browsing import Browser
+from iotrial.cli.main import status
+from nightly import PlantedChange, first, nights
+
+LINK = re.compile(r'\b(?:href|src)="?([^">\s]*)')
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A store of two weeks of two studies, one of which changes, and of one whose name, question
+    and tag are markup."""
+    top = tmp_path_factory.mktemp("fortnight")
+    small = PlantedChange(10, 0.85, setting=("queue.nr_requests", "64"), level="none")
+    kernel = PlantedChange(10, 0.9, kernel="6.12.1")
+    both = (*nights(first(top, "setting"), top, 14, (small,), seed=1),
+            *nights(first(top, "kernel"), top, 14, (kernel,), seed=2))  # fmt: skip
+    (odd,) = nights(first(top, "<script>alert(1)<"), top, 1)
+    store = f"file:{top}/store"
+    assert status(["push", *map(str, both), "--store", store]) == 0
+    assert status(["push", str(odd), "--store", store, "--tag", "<script>tag"]) == 0
+    return store
+
+
+@pytest.fixture(scope="module")
+def site(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("made") / "a site"
+    assert status(["site", "--store", url, "--out", str(out)]) == 0
+    return out
+
+
+def test_every_link_leads_to_a_page_and_nothing_leads_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) == 1 + 3 + 29
+    reached = {site / "index.html"}
+    for page in pages:
+        text = page.read_text()
+        assert not re.search(r"(?:src|href|url)[=(]\W*(?:https?:|//)", text), page
+        assert "<script>alert" not in text
+        assert "<script>tag" not in text
+        for link in map(unescape, LINK.findall(text)):
+            path, _, place = link.partition("#")
+            there = (page.parent / unquote(path)).resolve() if path else page
+            assert there in pages, f"{page.name}: {link}"
+            reached.add(there)
+            ids = re.findall(r'\bid="?([\w.-]+)', there.read_text() if place else "")
+            assert not place or place in ids, f"{page.name}: {link}"
+    assert reached == set(pages)
+
+
+def test_changes_are_on_the_page_of_their_study(site: Path) -> None:
+    setting, kernel = (
+        (site / f"studies/{name}.html").read_text() for name in ("setting", "kernel")
+    )
+    assert "settings: queue.nr_requests was 128, is 64" in re.sub(r" on loop\d+", "", setting)
+    assert "kernel: " in kernel
+    assert "was 6.18.0-fake, is 6.12.1" in kernel
+    assert (setting.count('class="verdict worse"'), kernel.count('class="verdict worse"')) == (1, 2)
+    index = (site / "index.html").read_text()
+    assert index.count('<span class="verdict worse">worse ') == 2
+    assert "&lt;script&gt;alert(1)&lt;" in index
+
+
+def test_a_site_is_replaced_and_nothing_else_is(url: str, site: Path, tmp_path: Path) -> None:
+    out = tmp_path / "site"
+    out.mkdir()
+    (out / "mine").touch()
+    assert status(["site", "--store", url, "--out", str(out)]) == 2
+    (out / "mine").unlink()
+    assert status(["site", "--store", url, "--out", str(out)]) == 0
+    pages = {path.relative_to(out): path.read_bytes() for path in out.rglob("*.html")}
+    assert pages == {path.relative_to(site): path.read_bytes() for path in site.rglob("*.html")}
+    assert status(["site", "--store", url, "--out", str(out), "--study", "kernel"]) == 0
+    assert [path.name for path in (out / "studies").iterdir()] == ["kernel.html"]
+    assert status(["site", "--store", url, "--out", str(out), "--study", "none"]) == 2
+    assert (out / "index.html").is_file(), "what was there stays"
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
+
+
+@pytest.mark.browser
+def test_in_a_browser_the_search_filters_and_a_phone_shows_all_of_it(
+    site: Path, browser: str, tmp_path: Path
+) -> None:
+    with Browser(browser, tmp_path / "profile") as opened:
+        tab = opened.tab(390, 800)
+        pages = [site / "index.html", *sorted((site / "studies").iterdir())]
+        for page in [*pages, next((site / "results").iterdir())]:
+            tab.go(page.as_uri())
+            assert tab.see("document.documentElement.scrollWidth") <= 390, page
+        tab.go(pages[0].as_uri())
+        shown = "[...document.querySelectorAll('tbody tr')].filter(r => r.offsetHeight).length"
+        assert tab.see(shown) == 3
+        typed = (
+            "f = document.querySelector('input'); f.value = %r; f.dispatchEvent(new Event('input'))"
+        )
+        tab.see(typed % "KERNEL fake")
+        assert tab.see(shown) == 1
+        tab.see(typed % "")
+        assert tab.see(shown) == 3
+        assert not [each for each in opened.events if each.get("method") == "Log.entryAdded"]
