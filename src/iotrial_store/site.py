@@ -10,18 +10,19 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import math
-import os
 import re
+import shlex
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from iotrial.errors import IotrialError, UsageError
 from iotrial.judgement import judge
+from iotrial.model.finding import Difference
 from iotrial.report import drawing, render, words
 from iotrial.report.blocks import (
     Block,
@@ -40,6 +41,7 @@ from iotrial.report.blocks import (
 from iotrial.report.charts import pictures
 from iotrial.report.study import document
 from iotrial.report.view import view
+from iotrial.stats.changes import HistoryPoint
 from iotrial.store import open_results
 from iotrial.units import format_change, format_noise, format_value
 from iotrial_store.asked import ResultCondition, day, results, studies
@@ -97,6 +99,7 @@ def write_site(out: Path, pages: Iterator[tuple[str, str]]) -> SiteCounts:
 def store_site(store: ResultStore, study: str = "") -> Iterator[tuple[str, str]]:
     """(path, text) of every page of all studies, or of one.  Raises UsageError where the store does
     not have it."""
+    many = series_of(store, study)  # first: results that are pushed meanwhile have pages, too
     found = [row for row in studies(store) if study in {"", row["study"]}]
     if study and not found:
         raise UsageError(
@@ -112,7 +115,7 @@ def store_site(store: ResultStore, study: str = "") -> Iterator[tuple[str, str]]
             doubted = doubts.get(str(row["result"]), "none")
             rows[str(row["study"])].append({**row, "answer": answer, "doubts": doubted})
     told: dict[str, list[StoreHistory]] = {name: [] for name in rows}
-    for each in histories(store, series_of(store, study), margin=MARGIN, error=ERROR):
+    for each in histories(store, many, margin=MARGIN, error=ERROR):
         told[each.series.study].append(each)
     yield "index.html", render.html(_index(found, rows, told))
     for name, those in rows.items():
@@ -256,7 +259,7 @@ def _told(change: StoreChange) -> Iterator[Block]:
         TextSpan("after", href=_report_at(change.after)), ".",
     ))  # fmt: skip
     items = [
-        _said(f"{d.kind}: {d.what} was {d.before}, is {d.after}")
+        _said(f"{_what(d)} was {d.before}, is {d.after}")
         + _said(f" ({', '.join(d.where[:2])})" if d.where else "")
         for d in change.beside[:_SHOWN]
     ]
@@ -265,6 +268,11 @@ def _told(change: StoreChange) -> Iterator[Block]:
     yield Text("What else changed there:" if items else "Nothing else that was noted differs.")
     if items:
         yield BulletList(tuple(items))
+
+
+def _what(differing: Difference) -> str:
+    kind, what = differing.kind, differing.what
+    return what if what == kind else f"{kind}: {what}"
 
 
 def _size(change: StoreChange) -> str:
@@ -341,8 +349,8 @@ def _chart(each: StoreHistory, title: str) -> Markup:
     ).format(f"Trend of {title}", _WIDTH, _HEIGHT, _WIDTH, _HEIGHT, Markup("").join(parts))
 
 
-def _before(points: Sequence[object], change: StoreChange) -> float:
-    times = [point.time for point in points if point.time < change.at.first]  # type: ignore[attr-defined]
+def _before(points: Sequence[HistoryPoint], change: StoreChange) -> float:
+    times = [point.time for point in points if point.time < change.at.first]
     return times[-1] if times else change.at.first
 
 
@@ -397,6 +405,7 @@ def _report(store: ResultStore, row: _Row) -> str:
         TextSpan("All studies", href="../index.html"), " / ",
         TextSpan(_said(row["study"]), href=f"../studies/{_file(str(row['study']))}"),
     ))  # fmt: skip
+    result = shlex.quote(_said(row["result"]))
     with tempfile.TemporaryDirectory(prefix="iotrial-") as folder:
         into = Path(folder) / "results"
         try:
@@ -404,7 +413,13 @@ def _report(store: ResultStore, row: _Row) -> str:
             seen = view(judge(open_results(into)))
             page = document(seen, pictures(seen), None)
         except IotrialError as error:  # one folder that is damaged leaves the others readable
-            said = str(error).replace(os.fspath(into), "the results folder")
-            return render.html(Document("No report", (way,), (Text(_said(said)),)))
-    place = Text(f"Raw files were in {_said(row['place'])}.", "note")
-    return render.html(replace(page, head=(way, *page.head, place)))
+            page = Document("No report", (), (Text(_said(error)),))
+    place = Text(
+        (
+            f"Raw files were in {_said(row['place'])}. The folder again, without them: ",
+            TextSpan(f"iotrial pull {result}", "code"),
+        ),
+        "note",
+    )
+    made = render.html(replace(page, head=(way, *page.head, place)))
+    return made.replace(escape(into), escape(result))  # commands name the folder

@@ -11,15 +11,18 @@ import pytest
 
 from browsing import Browser
 from iotrial.cli.main import status
+from iotrial.errors import FormatError
 from nightly import PlantedChange, first, nights
+from old_results import DATA, unpacked
 
+OLD = ("race", "hosts", "staged", "imported-table", "troubled")
 LINK = re.compile(r'\b(?:href|src)="?([^">\s]*)')
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A store of two weeks of two studies, one of which changes, and of one whose name, question
-    and tag are markup."""
+    """A store of two weeks of two studies that change, of one whose name and tag are markup,
+    and of old results of other kinds."""
     top = tmp_path_factory.mktemp("fortnight")
     small = PlantedChange(10, 0.85, setting=("queue.nr_requests", "64"), level="none")
     kernel = PlantedChange(10, 0.9, kernel="6.12.1")
@@ -29,6 +32,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     store = f"file:{top}/store"
     assert status(["push", *map(str, both), "--store", store]) == 0
     assert status(["push", str(odd), "--store", store, "--tag", "<script>tag"]) == 0
+    old = [unpacked(DATA / f"results-0.1.0/{name}.tar.xz", top / name) for name in OLD]
+    assert status(["push", *map(str, old), "--store", store]) == 0
     return store
 
 
@@ -41,7 +46,7 @@ def site(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_link_leads_to_a_page_and_nothing_leads_elsewhere(site: Path) -> None:
     pages = sorted(site.rglob("*.html"))
-    assert len(pages) == 1 + 3 + 29
+    assert len(list((site / "results").iterdir())) == 29 + len(OLD)
     reached = {site / "index.html"}
     for page in pages:
         text = page.read_text()
@@ -63,8 +68,7 @@ def test_changes_are_on_the_page_of_their_study(site: Path) -> None:
         (site / f"studies/{name}.html").read_text() for name in ("setting", "kernel")
     )
     assert "settings: queue.nr_requests was 128, is 64" in re.sub(r" on loop\d+", "", setting)
-    assert "kernel: " in kernel
-    assert "was 6.18.0-fake, is 6.12.1" in kernel
+    assert "<li>kernel was 6.18.0-fake, is 6.12.1 (fake)</li>" in kernel
     assert (setting.count('class="verdict worse"'), kernel.count('class="verdict worse"')) == (1, 2)
     index = (site / "index.html").read_text()
     assert index.count('<span class="verdict worse">worse ') == 2
@@ -87,6 +91,18 @@ def test_a_site_is_replaced_and_nothing_else_is(url: str, site: Path, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
+def test_a_folder_that_is_damaged_leaves_the_others_readable(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(folder: Path) -> None:
+        raise FormatError(f"{folder}/plan.jsonl: line 1: <b>")
+
+    monkeypatch.setattr("iotrial_store.site.open_results", damaged)
+    assert status(["site", "--store", url, "--out", str(tmp_path / "s"), "--study", "kernel"]) == 0
+    (said, *_) = (path.read_text() for path in (tmp_path / "s/results").iterdir())
+    assert re.search("<p>[0-9a-f]{16}/plan.jsonl: line 1: &lt;b&gt;</p>", said)
+
+
 @pytest.mark.browser
 def test_in_a_browser_the_search_filters_and_a_phone_shows_all_of_it(
     site: Path, browser: str, tmp_path: Path
@@ -99,12 +115,12 @@ def test_in_a_browser_the_search_filters_and_a_phone_shows_all_of_it(
             assert tab.see("document.documentElement.scrollWidth") <= 390, page
         tab.go(pages[0].as_uri())
         shown = "[...document.querySelectorAll('tbody tr')].filter(r => r.offsetHeight).length"
-        assert tab.see(shown) == 3
+        assert tab.see(shown) == len(pages) - 1
         typed = (
             "f = document.querySelector('input'); f.value = %r; f.dispatchEvent(new Event('input'))"
         )
         tab.see(typed % "KERNEL fake")
         assert tab.see(shown) == 1
         tab.see(typed % "")
-        assert tab.see(shown) == 3
+        assert tab.see(shown) == len(pages) - 1
         assert not [each for each in opened.events if each.get("method") == "Log.entryAdded"]

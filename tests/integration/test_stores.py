@@ -32,6 +32,7 @@ from iotrial_store.errors import StoreError
 from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
+from iotrial_store.site import store_site
 from nightly import BEGAN, DAY, PlantedChange, first, nights
 from old_results import DATA, unpacked
 
@@ -135,6 +136,7 @@ def test_both_kinds_give_the_same_answers_and_those_of_the_folders(
     contents = [content_of(folder, ("one", "two")) for folder in folders.values()]
     for each in stores:
         assert each.push(contents) == PushCounts(added=len(SOME))
+    assert dict(store_site(stores[0])) == dict(store_site(stores[1]))
     for view in schema.VIEWS:
         names = [column.name for column in view.columns]
         query = f"SELECT {', '.join(names)} FROM {view.name}"  # noqa: S608 (our own names)
