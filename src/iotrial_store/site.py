@@ -77,7 +77,7 @@ def check_site_folder(out: Path) -> None:
 def write_site(out: Path, pages: Iterator[tuple[str, str]]) -> SiteCounts:
     """All pages, by their paths below ``out``.  They come in place of a site made before once all
     are there: whoever reads it meanwhile sees the old one, or none that is half there."""
-    out = out.absolute()
+    out = out.resolve()
     out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}-", dir=out.parent) as beside:
         new = Path(beside) / "new"
@@ -320,9 +320,11 @@ def _chart(each: StoreHistory, title: str) -> Markup:
         share = (min(max(log, low), high) - low) / (high - low)
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
+    marks = _ticks(math.exp(low), math.exp(high))[::-1]
+    ticks = {format_value(tick, unit): tick for tick in marks}  # each label once
     parts = [_line(_LEFT, y(math.log(tick)), _RIGHT, y(math.log(tick)), drawing.GRID)
-             + _text(_LEFT - 6, y(math.log(tick)) + 4, format_value(tick, unit), "end")
-             for tick in _ticks(math.exp(low), math.exp(high))]  # fmt: skip
+             + _text(_LEFT - 6, y(math.log(tick)) + 4, said, "end")
+             for said, tick in ticks.items()]  # fmt: skip
     parts += [_line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, drawing.LINE)]
     days = [(_LEFT, _day(first), "start")]
     days += [(_RIGHT, _day(last), "end")] if _day(last) != _day(first) else []

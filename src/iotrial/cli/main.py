@@ -196,7 +196,6 @@ Example
   iotrial init scheduler study.toml   write a study to edit
   iotrial plan study.toml             show what a run would do; changes nothing
   sudo IOTRIAL run study.toml         run it; run it again to resume
-
   iotrial VERB --help                 help of a verb, with an example
   iotrial --version                   the version
 
