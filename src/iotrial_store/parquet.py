@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import secrets
 import shutil
 import time
@@ -142,11 +143,11 @@ class ParquetStore:
         for name in list(index["parts"]):
             if not index["parts"][name]["results"]:
                 del index["parts"][name]
-        path = self.folder / INDEX
-        fresh = path.with_name(f".{INDEX}.{secrets.token_hex(4)}")
-        fresh.write_text(json.dumps(index), encoding="utf-8")
-        files.sync(fresh)
-        fresh.replace(path)
+        data = json.dumps(index).encode()
+        with files.replaced(self.folder / INDEX) as handle:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(data)
+            os.fsync(handle)
         files.sync(self.folder)
         now = time.time()
         for name, since in list(index["old"].items()):

@@ -611,3 +611,6 @@ def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Ve
     assert code == 2
     assert "on this machine" in told["error"]["message"]
     assert verb("run", "x.toml", "--junit", "y.xml")[0] == 2
+    words = ["run", str(same / "study.toml"), "--pretend", "--out", str(tmp_path / "never")]
+    assert verb(*words, "--against", "last", "--store", f"file:{tmp_path}/none")[0] == 6
+    assert not (tmp_path / "never").exists(), "a store that is none is said before hours of trials"

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import click
@@ -204,10 +205,9 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       sudo IOTRIAL run nightly.toml --against last --junit verdicts.xml
     """
     asked = {"store": store, "junit": junit, "markdown": markdown}
-    if against is None and any(asked.values()):
-        raise click.UsageError("--store, --junit and --markdown are options of --against")
-    if against is not None and (noise or more_blocks or until):
-        raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
+    _check_against(
+        against, store, files=bool(junit or markdown), alone=not (noise or more_blocks or until)
+    )
     if reserve is not None and slurm is None:
         raise click.UsageError("--reserve is an option of --slurm")
     with allocated(output, slurm, reserve, pretend=pretend):
@@ -250,14 +250,30 @@ def _concluded(
     code = conclude(output, results, outcome)
     if against is None or code:
         return code
+    found: int = _stored().compared(output, results, against, **asked)
+    return found
+
+
+def _check_against(against: str | None, store: str | None, *, files: bool, alone: bool) -> None:
+    """Before hours of measuring.  Raises UsageError, and StoreError for a store that does not
+    answer."""
+    if against is None:
+        if store or files:
+            raise click.UsageError("--store, --junit and --markdown are options of --against")
+        return
+    if not alone:
+        raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
+    _stored().reachable(store)
+
+
+def _stored() -> ModuleType:
     module = wing("iotrial_store.cli.against")
     if module is None:
         raise UsageError(
             "--against needs the package iotrial_store, which is missing",
             advice="Install the complete iotrial wheel.",
         )
-    found: int = module.compared(output, results, against, **asked)
-    return found
+    return module
 
 
 @contextmanager

@@ -46,8 +46,8 @@ SHARE, WORTH_SHARE = 0.5, 0.2
 """Of the budget, what the search and the second stage may take; the rest is the proof's."""
 PAYS = 2.0
 """Margins: a search ends when less than this is expected to be missing.  What is expected is the
-best of all surfaces that are possible, more than what is missing in truth: of 24 simulated searches
-that ended so, 0.2 % on average.  It ends as well when that is less than one standard error of the
+best of all surfaces that are possible, more than what is missing in truth (what is reached where a
+search ends: benchmarks/tune.py).  It ends as well when that is less than one standard error of the
 proof, since it could not be shown."""
 CONFIRM_BLOCKS, WORTH_BLOCKS = 24, 8
 """Blocks of the proof, and of what each factor is worth, at most."""

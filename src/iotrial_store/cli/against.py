@@ -7,6 +7,13 @@ from pathlib import Path
 from iotrial.cli.compare import against
 from iotrial.cli.output import Output
 from iotrial.model.results import Results
+from iotrial_store.cli import store_at
+
+
+def reachable(url: str | None) -> None:
+    """Raises UsageError, ExtraMissing or StoreError for a store that cannot be asked."""
+    with store_at(url) as store:
+        store.query("SELECT count(*) FROM results")
 
 
 def compared(  # noqa: PLR0913 (options of run)
