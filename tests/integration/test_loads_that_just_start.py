@@ -1,7 +1,7 @@
 """A process in the middle of an execve(2) has no environment that could be read, and so no mark of
 the load: neither a restore nor a guard may take that for nobody.
 
-Here the middle lasts: the program lies on a loop device that is read once a second.
+Here the middle lasts: the program lies on a loop device that gives a page every two seconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from iotrial.execute.settings.journal import open_journal
 from iotrial.hosts.local import LocalHost
 
 GROUPS = Path("/sys/fs/cgroup/blkio")
-LIMIT = "blkio.throttle.read_iops_device"
+LIMIT = "blkio.throttle.read_bps_device"
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 NONE = "0"
 Begin = Callable[[str], subprocess.Popen[bytes]]
@@ -49,19 +49,19 @@ def slow_program(loop_device: str, tmp_path: Path) -> Iterator[Begin]:
     point.mkdir()
     do("mount", node, str(point))
     # One that has data of its own, which the kernel reads while it makes the process.
-    shutil.copy(shutil.which("fio") or "/bin/bash", point / "program")
+    shutil.copy("/bin/bash", point / "program")
     do("umount", str(point))
     do("mount", "-o", "ro", node, str(point))
     Path("/sys/block", loop_device, "queue/read_ahead_kb").write_text("0")
     group.mkdir()
-    (group / LIMIT).write_text(f"{Path('/sys/block', loop_device, 'dev').read_text().strip()} 1")
+    (group / LIMIT).write_text(f"{Path('/sys/block', loop_device, 'dev').read_text().strip()} 2048")
     started: list[subprocess.Popen[bytes]] = []
 
     def start(token: str) -> subprocess.Popen[bytes]:
         inside = f'echo $$ >{group}/cgroup.procs; exec "$@"'
-        argv = ["sh", "-c", inside, "sh", str(point / "program"), "--version"]
+        argv = ["sh", "-c", inside, "sh", str(point / "program"), "-c", "read nothing"]
         environment = {**os.environ, "IOTRIAL_LOAD": token}
-        started.append(subprocess.Popen(argv, env=environment, stdout=subprocess.DEVNULL))
+        started.append(subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE))
         deadline = time.monotonic() + 30
         while environment_end(started[0].pid) != NONE:
             assert time.monotonic() < deadline, "it was never seen in the middle"
@@ -70,8 +70,8 @@ def slow_program(loop_device: str, tmp_path: Path) -> Iterator[Begin]:
 
     yield start
     for process in started:
-        process.kill()
-        process.wait()
+        with process:  # its input is closed as well
+            process.kill()
     do("umount", str(point))
     group.rmdir()
 
