@@ -425,6 +425,22 @@ def test_of_two_migrations_at_once_one_does_it(url: str) -> None:
     as_recorded(url)
 
 
+def test_of_two_first_pushes_at_once_one_makes_the_schema(server: str, tmp_path: Path) -> None:
+    url = postgres.database(server)
+    contents = [pushed(tmp_path, name) for name in ("race", "full")]
+    stores = [opened(url) for _ in contents]
+    with ThreadPoolExecutor(2) as both:
+        with held(url, 2) as others_wait:
+            jobs = [
+                both.submit(store.push, [content])
+                for store, content in zip(stores, contents, strict=True)
+            ]
+            others_wait()
+        assert [job.result(timeout=300) for job in jobs] == [PushCounts(added=1)] * 2
+    for store in stores:
+        store.close()
+
+
 def test_a_push_of_the_former_version_that_comes_first_is_migrated_too(url: str) -> None:
     """It holds the lock, or has not committed yet, when the migration begins."""
     if url.startswith("file:"):
