@@ -59,7 +59,7 @@ def _result(number: int, count: int, rng: np.random.Generator) -> StoreContent:
         ]  # fmt: skip
     head = (
         result, study, "0" * 12, "Which?", "Keep scheduler=none.", "full", "host:/results", result,
-        began, began + 30.0 * count, began, False, count, count, 'question = "Which?"',
+        began, began + 30.0 * count, began, False, count, count, 'question = "Which?"', "",
     )  # fmt: skip
     plain = {
         "results": [head],

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from iotrial import files
+from iotrial import __version__, files
 from iotrial.judgement import Judged, judge
 from iotrial.model.measurement import Measurement
 from iotrial.model.results import Results
@@ -172,6 +172,7 @@ def _head(  # noqa: PLR0913, PLR0917 (a row)
         len(results.records),
         sum(record.state == "valid" for record in results.records),
         results.study.text,
+        __version__,
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from iotrial.errors import IotrialError
 from iotrial_store import schema
+from iotrial_store.migrations import MIGRATIONS
 
 
 class StoreError(IotrialError):
@@ -12,9 +15,18 @@ class StoreError(IotrialError):
     exit_code = 6
 
 
-def newer(url: str, found: object) -> StoreError:
+def to_migrate(url: str) -> str:
+    """What to type to migrate a store."""
+    return f"iotrial push --migrate --store {shlex.quote(url)}"
+
+
+def other_version(url: str, found: object) -> StoreError:
     """Of a store with another version of the schema."""
-    return StoreError(
-        f"{url} has version {found!r} of the schema; this iotrial knows {schema.VERSION}",
-        advice="Use the version of iotrial that wrote it, or a later one.",
-    )
+    said = f"{url} has version {found!r} of the schema; this iotrial works with {schema.VERSION}"
+    if isinstance(found, int) and 0 < found < schema.VERSION:
+        return StoreError(
+            said,
+            advice=f"Migrate it: {to_migrate(url)} (iotrial before {MIGRATIONS[-1].needs} cannot"
+            " use it afterwards)",
+        )
+    return StoreError(said, advice="Use the version of iotrial that wrote it, or a later one.")

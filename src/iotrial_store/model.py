@@ -45,4 +45,8 @@ class ResultStore(Protocol):
         nothing.  Raises UsageError for one that the store does not understand, and for any other
         statement."""
 
+    def migrate(self) -> int:
+        """Make the schema this iotrial's: all of it or, where this is interrupted, nothing.  Gives
+        the version that the store had, which may be this one."""
+
     def close(self) -> None: ...

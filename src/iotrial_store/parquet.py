@@ -4,24 +4,29 @@
 
     store.json         the parts that count, and the schema's version: replaced as a whole
     lock               held while it is replaced
-    parts/NAME/        a file a table; of one push, or of many put together
+    parts/NAME/        a file a table; of one push, or of many put together; its name has the
+                       version of the schema that changed the table last (none: 1)
 
 A push writes its part beside the others, where nobody sees it, and then a new ``store.json`` under
 the lock: until that has its name nothing is there, afterwards all is.  What a reader opened stays:
-parts that are replaced are removed an hour later.  Measurements lie by metric, so that a question
-about one of forty reads a fortieth.
+what is replaced is removed an hour later.  Measurements lie by metric, so that a question about one
+of forty reads a fortieth.
+
+A migration writes each table that changes anew, beside what it replaces, and then ``store.json``.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +40,8 @@ from iotrial import files
 from iotrial.errors import FormatError, UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Integers, StoreContent
-from iotrial_store.errors import StoreError, newer
+from iotrial_store.errors import StoreError, other_version, to_migrate
+from iotrial_store.migrations import added_since, changed
 from iotrial_store.model import PushCounts, StoreAnswer
 
 INDEX = "store.json"
@@ -44,8 +50,8 @@ IN_PART = 200_000
 SMALL, MANY = 50_000, 48
 """Parts of fewer trials are put together when there are so many of them."""
 KEPT = 3600.0
-"""Seconds for which a part that was replaced, and a day for which one that nobody finished, stay:
-somebody may read, or write, it."""
+"""Seconds for which a part or a file that was replaced, and a day for which a part that nobody
+finished, stay: somebody may read, or write, it."""
 _DAY = 86_400.0
 _GROUP = 100_000
 _MEMORY = "500MB"
@@ -58,6 +64,8 @@ _TYPES = {
     "bytes": pa.binary(),
 }
 _TABLES = schema.VIEWS
+_NAME = re.compile(r"[0-9a-f]+-[0-9a-f]+(/[a-z]+(\.\d+)?\.parquet)?")
+"""Of a part or, among those that are old, of a file in one: nothing that leads out of the store."""
 
 
 class ParquetStore:
@@ -89,7 +97,7 @@ class ParquetStore:
         if not fresh:
             return PushCounts(same=len(batch))
         fresh = [self._with_tags(each, there) for each in fresh]
-        name = f"{time.time_ns():x}-{secrets.token_hex(4)}"
+        name = _new_name()
         _write_part(self.folder / "parts" / name, name, fresh)
         replaced = 0
         with self._locked():
@@ -129,30 +137,41 @@ class ParquetStore:
         return [str(row[0]) for row in found.rows]
 
     def _index(self) -> dict[str, Any]:
+        index = self._any_index()
+        if index["schema"] != schema.VERSION:
+            raise other_version(self.url, index["schema"])
+        return index
+
+    def _any_index(self) -> dict[str, Any]:
+        """Of this version of the schema, or an earlier one."""
         path = self.folder / INDEX
         if not path.exists():
             return {"schema": schema.VERSION, "parts": {}, "gone": [], "old": {}}
         index = files.read_object(path)
-        if index.get("schema") != schema.VERSION:
-            raise newer(self.url, index.get("schema"))
+        version = index.get("schema")
+        if not isinstance(version, int) or not 0 < version <= schema.VERSION:
+            raise other_version(self.url, version)
         if not all(isinstance(index.get(key), kind) for key, kind in _SHAPE):
             raise FormatError(f"{path} is not the index of a store: parts, gone, old")
+        if wrong := [each for key in _NAMED for each in index[key] if not _NAME.fullmatch(each)]:
+            raise FormatError(f"{path} names a part {wrong[0]!r}, which iotrial never does")
         return index
 
     def _write(self, index: dict[str, Any]) -> None:
         for name in list(index["parts"]):
             if not index["parts"][name]["results"]:
                 del index["parts"][name]
+        now = time.time()
+        for name, since in list(index["old"].items()):
+            if now - since > KEPT:
+                _remove(self.folder / "parts" / name)
+                del index["old"][name]
         data = json.dumps(index).encode()
         with files.replaced(self.folder / INDEX) as handle:
             with os.fdopen(handle, "wb", closefd=False) as file:
                 file.write(data)
             os.fsync(handle)
         files.sync(self.folder)
-        now = time.time()
-        for name, since in list(index["old"].items()):
-            if now - since > KEPT:
-                shutil.rmtree(self.folder / "parts" / name, ignore_errors=True)
         for path in (self.folder / "parts").iterdir():
             unknown = path.name not in index["parts"] and path.name not in index["old"]
             if unknown and now - path.stat().st_mtime > _DAY:
@@ -169,21 +188,16 @@ class ParquetStore:
         small = [name for name, part in index["parts"].items() if part["trials"] < SMALL]
         if len(small) < MANY:
             return
-        name = f"{time.time_ns():x}-{secrets.token_hex(4)}"
+        name = _new_name()
         into = self.folder / "parts" / name
         into.mkdir()
         chosen = {each: index["parts"][each] for each in small}
         gone = [pair for pair in index["gone"] if pair[0] in chosen]
         with _connected() as connection:
             for table in _TABLES:
-                query = _rows_of(self.folder, table, chosen, gone)
-                names = ", ".join(column.name for column in table.columns)
-                order = "ORDER BY metric, result, trial" if table is schema.MEASUREMENTS else ""
-                connection.execute(
-                    f"COPY (SELECT '{name}' AS part, {names} FROM ({query}) {order})"
-                    f" TO '{_quoted(into / table.name)}.parquet'"
-                    f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP})"
-                )
+                rows = _rows_of(self.folder, table, chosen, gone)
+                query = f"SELECT '{name}' AS part, * FROM ({rows})"
+                _copy(connection, query, table, into / _file(table))
         files.sync_all(into)
         dead = {(part, result) for part, result in gone}
         index["parts"][name] = {
@@ -199,8 +213,69 @@ class ParquetStore:
         for each in chosen:
             del index["parts"][each]
             index["old"][each] = now
-        index["old"] = {k: since for k, since in index["old"].items() if now - since <= 2 * KEPT}
         index["gone"] = [pair for pair in index["gone"] if pair[0] not in chosen]
+
+    # -- migrating ---------------------------------------------------------------------------------
+
+    def migrate(self) -> int:
+        with self._told_of_migrating():
+            if not (self.folder / INDEX).exists():
+                raise self._none()
+            if self._any_index()["schema"] == schema.VERSION:
+                return schema.VERSION
+            with self._locked():
+                index = self._any_index()
+                found = int(index["schema"])
+                if found < schema.VERSION:
+                    self._migrate(index)
+        self._forget()
+        return found
+
+    def _migrate(self, index: dict[str, Any]) -> None:
+        """Under the lock.  Until the index is there nobody reads what is written: what a former
+        attempt left is replaced."""
+        parts = self.folder / "parts"
+        aside = parts / _new_name()
+        aside.mkdir()
+        now = time.time()
+        added = list(added_since(index["schema"]))
+        written = []
+        try:
+            with _connected() as connection:
+                for table in dict.fromkeys(view for view, _, _ in added):
+                    constants = ", ".join(
+                        f"CAST({constant} AS {_SQL[column.kind]}) AS {column.name}"
+                        for view, column, constant in added
+                        if view is table
+                    )
+                    old = _file(table, index["schema"])
+                    for part in index["parts"]:
+                        rows = f"read_parquet('{_quoted(parts / part / old)}')"
+                        beside = aside / f"{part}.{table.name}"
+                        _copy(connection, f"SELECT *, {constants} FROM {rows}", table, beside)
+                        written.append((beside, parts / part / _file(table)))
+                        index["old"][f"{part}/{old}"] = now
+            files.sync_all(aside)
+            for beside, path in written:
+                beside.replace(path)
+            for part in index["parts"]:
+                files.sync(parts / part)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        self._write(index | {"schema": schema.VERSION})
+
+    @contextmanager
+    def _told_of_migrating(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, duckdb.Error) as error:
+            said, advice = _said(error), "Nothing was changed. Remove the cause and call it again."
+            if isinstance(error, OSError):
+                said = f"{error.strerror or error} ({error.filename or self.folder})"
+                if error.errno in _NO_RIGHT:
+                    owner = _owner(self.folder / INDEX)
+                    advice = f"Who may write there must, such as {owner}: {to_migrate(self.url)}"
+            raise StoreError(f"{self.url} cannot be migrated: {said}", advice=advice) from error
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -227,9 +302,7 @@ class ParquetStore:
             with _told(self.folder):
                 index = self._index()
             if not index["parts"] and not (self.folder / INDEX).exists():
-                raise StoreError(
-                    f"{self.url} is no store: it has no {INDEX}", advice="Make it: iotrial push DIR"
-                )
+                raise self._none()
             self._connection = _connected()
             for table in _TABLES:
                 rows = _rows_of(self.folder, table, index["parts"], index["gone"])
@@ -240,6 +313,11 @@ class ParquetStore:
                     f"COMMENT ON {what} IS '{about.replace(chr(39), chr(39) * 2)}'"
                 )
         return self._connection
+
+    def _none(self) -> StoreError:
+        return StoreError(
+            f"{self.url} is no store: it has no {INDEX}", advice="Make it: iotrial push DIR"
+        )
 
     def _forget(self) -> None:
         """What was opened is of the parts before."""
@@ -253,6 +331,36 @@ class ParquetStore:
 
 _READING = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 _SHAPE = (("parts", dict), ("gone", list), ("old", dict))
+_NAMED = ("parts", "old")
+_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+
+
+def _new_name() -> str:
+    """Of a part."""
+    return f"{time.time_ns():x}-{secrets.token_hex(4)}"
+
+
+def _file(table: schema.StoreView, version: int = schema.VERSION) -> str:
+    """The name of a table's file in the parts of a store of this version."""
+    since = changed(table.name, version)
+    return f"{table.name}.parquet" if since == 1 else f"{table.name}.{since}.parquet"
+
+
+def _remove(path: Path) -> None:
+    """A part, or a file of one.  What cannot be removed stays."""
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _owner(path: Path) -> str:
+    """Whose a file is."""
+    try:
+        return path.owner()
+    except KeyError:
+        return f"the user with the number {path.stat().st_uid}"
 
 
 def _batches(contents: Iterable[StoreContent]) -> Iterator[list[StoreContent]]:
@@ -287,6 +395,18 @@ def _connected() -> duckdb.DuckDBPyConnection:
     return connection
 
 
+def _copy(
+    connection: duckdb.DuckDBPyConnection, query: str, table: schema.StoreView, into: Path
+) -> None:
+    """Write what a SELECT gives as the file of a table: part, and its columns."""
+    names = ", ".join(column.name for column in table.columns)
+    order = "ORDER BY metric, result, trial" if table is schema.MEASUREMENTS else ""
+    connection.execute(
+        f"COPY (SELECT part, {names} FROM ({query}) {order}) TO '{_quoted(into)}'"
+        f" (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {_GROUP})"
+    )
+
+
 def _rows_of(
     folder: Path, table: schema.StoreView, parts: dict[str, Any], gone: Sequence[Sequence[str]]
 ) -> str:
@@ -299,9 +419,7 @@ def _rows_of(
         ([name for name in parts if name in mixed], _without(gone)),
     ):
         if some:
-            paths = ", ".join(
-                f"'{_quoted(folder / 'parts' / n / table.name)}.parquet'" for n in some
-            )
+            paths = ", ".join(f"'{_quoted(folder / 'parts' / n / _file(table))}'" for n in some)
             queries.append(f"SELECT {names} FROM read_parquet([{paths}]){condition}")
     if queries:
         return " UNION ALL ".join(queries)
@@ -341,6 +459,8 @@ def _told(folder: Path) -> Iterator[None]:
         if error.filename:
             said += f" ({error.filename})"
         raise StoreError(said, advice="Name another with --store.") from error
+    except duckdb.Error as error:
+        raise StoreError(f"the store {folder} cannot be used: {_said(error)}") from error
 
 
 # -- a part ----------------------------------------------------------------------------------------
@@ -375,9 +495,7 @@ def _arrays(table: schema.StoreView, values: Sequence[Sequence[Any]]) -> list[pa
 
 def _write(into: Path, part: str, table: schema.StoreView, arrays: Sequence[pa.Array]) -> None:
     made = _table(part, table, arrays)
-    columns.write_table(
-        made, into / f"{table.name}.parquet", compression="zstd", row_group_size=_GROUP
-    )
+    columns.write_table(made, into / _file(table), compression="zstd", row_group_size=_GROUP)
 
 
 def _table(part: str, table: schema.StoreView, arrays: Sequence[pa.Array]) -> pa.Table:
@@ -446,7 +564,7 @@ def _write_measurements(into: Path, part: str, contents: Sequence[StoreContent])
                 by_metric.setdefault(key[0], []).append((number, at, column))
     table = schema.MEASUREMENTS
     shape = _table(part, table, _arrays(table, [])).schema
-    path = into / f"{table.name}.parquet"
+    path = into / _file(table)
     with columns.ParquetWriter(path, shape, compression="zstd") as writer:
         waiting: list[pa.Table] = []
         for metric in sorted(by_metric):

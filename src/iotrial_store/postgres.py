@@ -25,7 +25,8 @@ from psycopg import sql as quoting
 from iotrial.errors import UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Floats, StoreContent, StoreMeasurements
-from iotrial_store.errors import StoreError, newer
+from iotrial_store.errors import StoreError, other_version, to_migrate
+from iotrial_store.migrations import added_since
 from iotrial_store.model import PushCounts, StoreAnswer
 
 IN_TRANSACTION = 200_000
@@ -41,7 +42,8 @@ _FLOAT8 = 701
 _HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
 _LOCK = 0x696F7472
-"""Ours among the database's advisory locks: whoever makes or migrates the schema."""
+"""Ours among the database's advisory locks: whoever makes or migrates the schema has it alone,
+pushes share it."""
 _SQL = {
     "text": "text", "integer": "bigint", "number": "double precision", "flag": "boolean",
     "time": "timestamptz", "bytes": "bytea",
@@ -97,10 +99,26 @@ def _made() -> Iterator[str]:
         CROSS JOIN LATERAL unnest(o.devices, o.tunables, o.values) AS s (device, tunable, value)"""
     for name, column, _, about in schema.told():
         kind = "TABLE" if name in schema.PLAIN else "VIEW"
-        what = f"COLUMN iotrial.{name}.{column}" if column else f"{kind} iotrial.{name}"
-        yield f"COMMENT ON {what} IS '{about.replace(chr(39), chr(39) * 2)}'"
+        yield _comment(
+            f"COLUMN iotrial.{name}.{column}" if column else f"{kind} iotrial.{name}", about
+        )
 
 
+def _migrated(version: int) -> Iterator[str]:
+    """What makes the schema of a store of this version the present one.  A default is no rewriting
+    of the table; and a push that an earlier iotrial had begun gives its rows the same."""
+    for view, column, constant in added_since(version):
+        what = f"iotrial.{view.name}"
+        yield f"ALTER TABLE {what} ADD COLUMN {column.name} {_SQL[column.kind]} DEFAULT {constant}"
+        yield _comment(f"COLUMN {what}.{column.name}", column.about)
+    yield f"UPDATE iotrial.version SET version = {schema.VERSION}"
+
+
+def _comment(what: str, about: str) -> str:
+    return f"COMMENT ON {what} IS '{about.replace(chr(39), chr(39) * 2)}'"
+
+
+_OWNER = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'iotrial.results'::regclass"
 _NUMBERED = ("trials_of", "cells", "keys", "settings_of")
 
 
@@ -127,6 +145,8 @@ class PostgresStore:
             for batch in _batches(contents):
                 trials += sum(len(each.trials) for each in batch)
                 with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (_LOCK,))
+                    self._check(connection)
                     done = _push(connection, batch)
                 counts = PushCounts(
                     counts.added + done.added, counts.replaced + done.replaced,
@@ -137,22 +157,55 @@ class PostgresStore:
         return counts
 
     def _make(self, connection: psycopg.Connection[Any]) -> None:
-        with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            if not _there(connection):
-                for statement in _made():
-                    connection.execute(statement)
+        if not _there(connection):
+            with connection.transaction():
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                if not _there(connection):
+                    for statement in _made():
+                        connection.execute(statement)
         self._check(connection)
 
     def _check(self, connection: psycopg.Connection[Any]) -> None:
+        version = self._version(connection)
+        if version != schema.VERSION:
+            raise other_version(self.url, version)
+
+    def _version(self, connection: psycopg.Connection[Any]) -> int:
+        """This one, or an earlier."""
         if not _there(connection):
             raise StoreError(
                 f"{self.url} is no store: it has no schema iotrial",
                 advice="Make it: iotrial push DIR --store URL",
             )
         found = connection.execute("SELECT version FROM iotrial.version").fetchone()
-        if found is None or found[0] != schema.VERSION:
-            raise newer(self.url, found[0] if found else None)
+        version = found[0] if found else 0
+        if not 0 < version <= schema.VERSION:
+            raise other_version(self.url, version)
+        return int(version)
+
+    # -- migrating ---------------------------------------------------------------------------------
+
+    def migrate(self) -> int:
+        with self._told():
+            connection = self._opened()
+            found = self._version(connection)
+            if found == schema.VERSION:
+                return found
+            try:
+                with connection.transaction():
+                    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                    found = self._version(connection)
+                    if found < schema.VERSION:
+                        for statement in _migrated(found):
+                            connection.execute(statement)
+            except psycopg.errors.InsufficientPrivilege as error:
+                owner = connection.execute(_OWNER).fetchone()
+                raise StoreError(
+                    f"{self.url} cannot be migrated: {_said(error)}",
+                    advice=f"Its owner must, the role {owner[0] if owner else ''!r}:"
+                    f" {to_migrate(self.url)}",
+                ) from None
+        return found
 
     # -- asking ------------------------------------------------------------------------------------
 
@@ -212,8 +265,11 @@ def _said(error: Exception) -> str:
 
 
 def _there(connection: psycopg.Connection[Any]) -> bool:
-    found = connection.execute("SELECT to_regclass('iotrial.version')").fetchone()
-    return found is not None and found[0] is not None
+    # A table of the catalogue: to_regclass may answer from what this session knew before it waited.
+    found = connection.execute(
+        "SELECT 1 FROM pg_tables WHERE schemaname = 'iotrial' AND tablename = 'version'"
+    ).fetchone()
+    return found is not None
 
 
 def _batches(contents: Iterable[StoreContent]) -> Iterator[list[StoreContent]]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-VERSION = 1
-"""Of the schema.  A store of a later version is refused, one of an earlier is migrated."""
+VERSION = 2
+"""Of the schema.  A store of another version is refused; one of an earlier can be migrated
+(``migrations.py``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ pretended flag Whether its numbers are made up (--pretend).
 trials integer Trials that were executed.
 valid integer Of them, those whose numbers count.
 file text The study file.
+pushed_by text The version of iotrial that pushed it, whose judgement the findings are; else empty.
 """),
 )
 TAGS = StoreView(

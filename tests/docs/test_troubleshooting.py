@@ -25,9 +25,10 @@ def text(node: ast.AST) -> str:
 
 @cache
 def said() -> str:
-    """Every literal of the core but docstrings, a line each."""
+    """Every literal of the core and of stores but docstrings, a line each."""
     found: set[str] = set()
-    for file in sorted((ROOT / "src" / "iotrial").rglob("*.py")):
+    folders = (ROOT / "src/iotrial", ROOT / "src/iotrial_store")
+    for file in sorted(path for folder in folders for path in folder.rglob("*.py")):
         nodes = list(ast.walk(ast.parse(file.read_text("utf-8"))))
         docstrings = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
         for node in nodes:

@@ -8,7 +8,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ import psycopg
 import pytest
 from pyarrow import parquet as columns
 
+import postgres
 from iotrial.cli.main import status
 from iotrial.errors import IotrialError, UsageError
 from iotrial.judgement import judge
@@ -35,6 +35,7 @@ from iotrial_store.opened import opened
 from iotrial_store.site import store_site
 from nightly import BEGAN, DAY, PlantedChange, first, nights
 from old_results import DATA, unpacked
+from old_stores import columns_of, rows
 
 OLD = DATA / "results-0.1.0"
 SOME = ("race", "hosts", "staged", "imported-table", "troubled", "real-loop")
@@ -45,54 +46,13 @@ Verb = Callable[..., tuple[int, str]]
 # -- a server --------------------------------------------------------------------------------------
 
 
-def _programs() -> Path | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-    if found:
-        return found[-1].parent
-    there = shutil.which("initdb")
-    return Path(there).parent if there else None
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server of our own, without a database's name."""
-    programs = _programs()
+def server() -> Iterator[str]:
+    programs = postgres.programs()
     if programs is None:
         pytest.skip("no PostgreSQL server is here (Debian: postgresql)")
-    # Its sockets' paths may have 107 characters.
-    folder = Path(
-        subprocess.check_output(["mktemp", "-d", "/tmp/iotrial-pg-XXXXXX"], text=True)[:-1]
-    )
-    own: list[str] = []
-    if os.geteuid() == 0:  # it refuses to be root
-        shutil.chown(folder, "postgres")
-        own = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
-    data = folder / "data"
-    start = [*own, str(programs / "initdb"), "-D", str(data), "-A", "trust", "-U", "postgres"]
-    subprocess.run([*start, "-E", "UTF8", "--no-locale"], check=True, capture_output=True, cwd="/")
-    process = subprocess.Popen(
-        [*own, str(programs / "postgres"), "-D", str(data), "-c", "listen_addresses=",
-         "-c", f"unix_socket_directories={folder}", "-c", "fsync=off"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-    )  # fmt: skip
-    try:
-        ready = [str(programs / "pg_isready"), "-h", str(folder), "-q"]
-        while subprocess.run(ready, check=False).returncode:
-            assert process.poll() is None, "the server has ended"
-            time.sleep(0.1)
-        yield f"postgresql://postgres@/%s?host={folder}"
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
-        shutil.rmtree(folder)
-
-
-def database(server: str) -> str:
-    """A database of its own."""
-    name = f"of_{random.randrange(2**60):x}"
-    with psycopg.connect(server % "postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
-    return server % name
+    with postgres.started(programs) as address:
+        yield address
 
 
 @pytest.fixture(params=KINDS)
@@ -100,7 +60,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that nobody has made yet."""
     if request.param == "parquet":
         return f"file:{tmp_path}/a store"
-    return database(request.getfixturevalue("server"))
+    return postgres.database(request.getfixturevalue("server"))
 
 
 @pytest.fixture
@@ -132,27 +92,19 @@ def verb(capsys: pytest.CaptureFixture[str]) -> Verb:
 def test_both_kinds_give_the_same_answers_and_those_of_the_folders(
     server: str, tmp_path: Path, folders: dict[str, Path]
 ) -> None:
-    stores = [opened(f"file:{tmp_path}/store"), opened(database(server))]
+    stores = [opened(f"file:{tmp_path}/store"), opened(postgres.database(server))]
     contents = [content_of(folder, ("one", "two")) for folder in folders.values()]
     for each in stores:
         assert each.push(contents) == PushCounts(added=len(SOME))
     assert dict(store_site(stores[0])) == dict(store_site(stores[1]))
-    for view in schema.VIEWS:
-        names = [column.name for column in view.columns]
-        query = f"SELECT {', '.join(names)} FROM {view.name}"  # noqa: S608 (our own names)
-        first, second = (each.query(query) for each in stores)
-        assert list(first.columns) == list(second.columns) == names
-        told = [sorted(map(_comparable, answer.rows)) for answer in (first, second)]
-        assert told[0] == told[1], view.name
-        assert told[0], f"{view.name} has rows"
+    for view, names in columns_of().items():
+        first, second = (rows(each, view, names) for each in stores)
+        assert first == second, view
+        assert first, f"{view} has rows"
     for folder, content in zip(folders.values(), contents, strict=True):
         _as_in(stores[0], folder, content.result)
     for each in stores:
         each.close()
-
-
-def _comparable(row: tuple[object, ...]) -> str:
-    return repr([bytes(x) if isinstance(x, memoryview) else str(x) for x in row])
 
 
 def _as_in(store: ResultStore, folder: Path, result: str) -> None:

@@ -13,14 +13,22 @@ from iotrial_store.cli import store_at, store_option
 
 
 @click.command()
-@click.argument(
-    "folders", nargs=-1, required=True, type=click.Path(path_type=Path, file_okay=False)
-)
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
 @store_option
 @click.option("--tag", "tags", multiple=True, metavar="NAME", help="A name for these results.")
+@click.option(
+    "--migrate",
+    is_flag=True,
+    help="First make an older store one of this iotrial's version; an earlier iotrial cannot use"
+    " it afterwards.  Works without FOLDERS.",
+)
 @common
 def command(
-    output: Output, folders: tuple[Path, ...], url: str | None, tags: tuple[str, ...]
+    output: Output,
+    folders: tuple[Path, ...],
+    url: str | None,
+    tags: tuple[str, ...],
+    migrate: bool,  # noqa: FBT001 (click's)
 ) -> int:
     """Add results FOLDERS to a store: trials, settings, findings, doubts and machines.
 
@@ -32,9 +40,14 @@ def command(
       iotrial push results/*
       iotrial push results/2026-11-20-scheduler --tag before-upgrade
       iotrial push results/* --store postgresql://db.example.org/iotrial
+      iotrial push --migrate
     """
+    from iotrial_store import schema
     from iotrial_store.content import StoreContent, content_of
+    from iotrial_store.model import PushCounts
 
+    if not folders and not migrate:
+        raise UsageError("name results folders", advice="For example: iotrial push results/*")
     if wrong := [tag for tag in tags if not tag.strip() or "," in tag]:
         raise UsageError(f"{wrong[0]!r} cannot be a tag", advice="Use a word, without a comma.")
 
@@ -44,20 +57,29 @@ def command(
             output.note(f"{number}/{len(folders)}  {folder}: {len(content.trials)} trials")
             yield content
 
+    said = []
     with store_at(url) as store:
-        counts = store.push(contents())
-        output.document({
-            "store": store.url, "added": counts.added, "replaced": counts.replaced,
-            "same": counts.same,
-        })  # fmt: skip
-        said = [
-            f"{number} {word}"
-            for number, word in (
-                (counts.added, "added"),
-                (counts.replaced, "replaced"),
-                (counts.same, "there already"),
+        document: dict[str, object] = {"store": store.url}
+        if migrate:
+            former = store.migrate()
+            document["migrated"] = former
+            said.append(
+                f"version {schema.VERSION} of the schema already"
+                if former == schema.VERSION
+                else f"migrated from version {former} of the schema to {schema.VERSION}"
             )
-            if number
-        ]
-        output.answer(f"{', '.join(said)}; store {store.url}")
+        counts = store.push(contents()) if folders else PushCounts()
+    output.document(
+        {**document, "added": counts.added, "replaced": counts.replaced, "same": counts.same}
+    )
+    said += [
+        f"{number} {word}"
+        for number, word in (
+            (counts.added, "added"),
+            (counts.replaced, "replaced"),
+            (counts.same, "there already"),
+        )
+        if number
+    ]
+    output.answer(f"{', '.join(said)}; store {store.url}")
     return 0
