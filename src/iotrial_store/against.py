@@ -24,7 +24,13 @@ from iotrial.model.study import Study
 from iotrial.store import open_results
 from iotrial_store.content import machine_of
 from iotrial_store.folder import made_again
-from iotrial_store.history import StoreHistory, StoreSeries, histories, noise_of, series_of
+from iotrial_store.history import (
+    StoreHistory,
+    StoreSeries,
+    histories,
+    noise_of,
+    series_of,
+)
 from iotrial_store.model import ResultStore
 
 MOST = 10
@@ -51,8 +57,8 @@ def machines_of(facts: Mapping[str, Mapping[str, Any]]) -> str:
 def stored_results(
     store: ResultStore, study: Study, machines: str, which: str, began: float = math.inf
 ) -> Iterator[StoredResults | None]:
-    """Those measured before ``began``, opened; None where the store has none of the study.  Raises
-    UsageError for a tag that none of them has."""
+    """Those measured before ``began``, opened; None where the store has none of the study whose
+    trials are without doubts.  Raises UsageError for a tag that none of them has."""
     found = chosen(store, study, machines, which, began)
     with TemporaryDirectory(prefix="iotrial-") as folder:
         if found is None:
@@ -75,7 +81,8 @@ def chosen(
     every = [_without(each, began) for each in series_of(store, study.name)]
     every = [each for each in every if each.points]
     many = [each for each in every if each.machines == machines]
-    if not every or not _newest(every):
+    many = many if _newest(many) else []
+    if not _newest(every):
         return None
     known = noise_of(store, many[0]) if many else None
     between = known.sd if known else 0.0
@@ -138,8 +145,6 @@ def _segment(told: Sequence[StoreHistory], which: str) -> tuple[str, ...]:
     stretches: dict[int, list[str]] = {}
     for result, time in when.items():
         stretches.setdefault(sum(cut <= time for cut in cuts), []).append(result)
-    if not stretches:
-        raise UsageError("all stored results of this study are doubted", advice="Run it again.")
     place = max(stretches)
     if which == "best":
         place = max(stretches, key=lambda at: _mean([_mean(speed[name]) for name in stretches[at]]))

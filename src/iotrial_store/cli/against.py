@@ -103,7 +103,7 @@ def compared(output: Output, latter: Results, asked: AgainstRequest) -> int:
 
 def _first(output: Output, latter: Results, files: dict[str, Path | None]) -> int:
     """The first results of a study have nothing to be compared with, which is no mistake."""
-    why = f"the store has no results of {latter.study.name} yet: these are the first"
+    why = f"the store has no results of {latter.study.name} yet whose trials are without doubts"
     output.answer("", f"not compared: {why}; to add them: iotrial push {latter.folder}")
     if Output.pending is not None:
         Output.pending["against"] = None
