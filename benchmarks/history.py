@@ -27,8 +27,9 @@ change is told, the share that have none.
 
 *Against*: runs compared with 4, 6 or 10 stored sessions, in as few blocks as iotrial chooses and in
 all (_history_against.py): how often a treatment is called worse or better that is not, at most 5 %
-in each kind of noise and what chance adds to so many runs (two standard errors); how often a regression of 3 and 10 % is found, at least as often as in all
-blocks, less 5 % (and where they decide anyway, in 85 % at least); how many trials are saved.
+in each kind of noise and what chance adds to so many runs (two standard errors); how often a
+regression of 3 and 10 % is found, at least as often as in all blocks, less 5 % (and where they
+decide anyway, in 85 % at least); how many trials are saved.
 
 Prints each figure with its 95 % interval beside its limit, and exits 1 when a limit is missed.  The
 same seed gives the same figures, on any number of cores.

@@ -38,7 +38,7 @@ MOST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class StoredResults:
+class StoreResults:
     """The ``results`` that are compared with, newest first; the standard deviation ``between``
     sessions that A/A studies of these machines had (0: none); whether they are of the same
     machines (``here``)."""
@@ -56,7 +56,7 @@ def machines_of(facts: Mapping[str, Mapping[str, Any]]) -> str:
 @contextmanager
 def stored_results(
     store: ResultStore, study: Study, machines: str, which: str, began: float = math.inf
-) -> Iterator[StoredResults | None]:
+) -> Iterator[StoreResults | None]:
     """Those measured before ``began``, opened; None where the store has none of the study whose
     trials are without doubts.  Raises UsageError for a tag that none of them has."""
     found = chosen(store, study, machines, which, began)
@@ -70,7 +70,7 @@ def stored_results(
             into = Path(folder) / f"stored-{name[:8]}"
             made_again(store, name, into)
             results.append(open_results(into))
-        yield StoredResults(tuple(results), between, here)
+        yield StoreResults(tuple(results), between, here)
 
 
 def chosen(

@@ -149,12 +149,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         first = [_where(open_results(each), where) for each in before]
         last = [_where(open_results(each), where) for each in after]
         latest = _where(open_results(other), where)
-        sides = ComparedResults((results, *first), (latest, *last))
+        sides = ComparisonResults((results, *first), (latest, *last))
         if paired:
             compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
-            sides = ComparedResults(again, anew, paired=True)
+            sides = ComparisonResults(again, anew, paired=True)
             latest = sides.latter[0]
         judged = completed(*compared(sides, between or 0.0))
     if factor:
@@ -172,7 +172,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
 def against(
     output: Output,
-    questions: Mapping[str, ComparedResults],
+    questions: Mapping[str, ComparisonResults],
     files: Mapping[str, Path | None],
 ) -> int:
     """Compare a run with earlier sessions, or what was measured in turn because of them, and say
@@ -301,7 +301,7 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedResults:
+class ComparisonResults:
     """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th.
     ``between`` is a known standard deviation between sessions (0: none)."""
 
@@ -310,7 +310,7 @@ class ComparedResults:
     paired: bool = False
     between: float = 0.0
 
-    def among(self, many: int) -> ComparedResults:
+    def among(self, many: int) -> ComparisonResults:
         """The same where so many are compared and all of them are to hold together (Bonferroni)."""
         first = self.former[0]
         rule = first.study.decide
@@ -319,7 +319,7 @@ class ComparedResults:
         return replace(self, former=(replace(first, study=study), *self.former[1:]))
 
 
-def compared(sides: ComparedResults, between: float) -> tuple[Results, Comparison]:
+def compared(sides: ComparisonResults, between: float) -> tuple[Results, Comparison]:
     """The findings, with the trials and doubts of all folders beside them.  ``between`` is the
     standard deviation between sessions as a relative difference (0: unknown).
 

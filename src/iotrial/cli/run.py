@@ -253,7 +253,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
 
 
 @dataclass(frozen=True, slots=True)
-class AgainstRequest:
+class ComparisonRequest:
     """What ``--against`` asks for: ``which`` of the stored results, in the ``store`` of this
     address (None: the usual one); whether anything is measured ``in_turn``; and the files to
     write."""
@@ -266,7 +266,7 @@ class AgainstRequest:
 
 
 def _concluded(
-    output: Output, results: Results, outcome: RunOutcome | None, asked: AgainstRequest | None
+    output: Output, results: Results, outcome: RunOutcome | None, asked: ComparisonRequest | None
 ) -> int:
     """What the run came to, and where that is asked for what it comes to beside stored results."""
     code = conclude(output, results, outcome)
@@ -277,7 +277,7 @@ def _concluded(
 
 
 def _sized(
-    output: Output, study: Study, asked: AgainstRequest, blocks: int | None, *, pretend: bool
+    output: Output, study: Study, asked: ComparisonRequest, blocks: int | None, *, pretend: bool
 ) -> Study:
     """The study in the blocks that were asked for, or as many as the comparison needs."""
     if blocks is None:
@@ -290,7 +290,7 @@ def _sized(
 
 def _against(
     which: str | None, options: Mapping[str, Any], *, alone: bool
-) -> AgainstRequest | None:
+) -> ComparisonRequest | None:
     """What is asked of a store, before hours of measuring.  Raises UsageError, and StoreError for
     a store that does not answer."""
     if which is None:
@@ -301,7 +301,7 @@ def _against(
     if not alone:
         raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
     _stored().reachable(options["store"])
-    return AgainstRequest(which, **{**options, "in_turn": options["in_turn"] != "never"})
+    return ComparisonRequest(which, **{**options, "in_turn": options["in_turn"] != "never"})
 
 
 def _stored() -> ModuleType:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from iotrial.cli.compare import ComparedResults, against, measured_in_turn
+from iotrial.cli.compare import ComparisonResults, against, measured_in_turn
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, write
-from iotrial.cli.run import AgainstRequest, execute, exit_code
+from iotrial.cli.run import ComparisonRequest, execute, exit_code
 from iotrial.errors import SettingLost, SettingRefused, StudyError, UsageError
 from iotrial.look.facts import gather
 from iotrial.model.results import Results
@@ -25,7 +25,7 @@ from iotrial.stats.regress import blocks_needed, pairs_needed
 from iotrial.store import written_study
 from iotrial.units import format_wait
 from iotrial_store import in_turn
-from iotrial_store.against import StoredResults, machines_of, stored_results
+from iotrial_store.against import StoreResults, machines_of, stored_results
 from iotrial_store.cli import store_at
 
 _TIMES = 4
@@ -40,7 +40,7 @@ def reachable(url: str | None) -> None:
         store.query("SELECT count(*) FROM results")
 
 
-def shortened(output: Output, study: Study, asked: AgainstRequest, *, pretend: bool) -> Study:
+def shortened(output: Output, study: Study, asked: ComparisonRequest, *, pretend: bool) -> Study:
     """The study in as many blocks as its comparison with stored results needs, its own at most.
     Reads its machines, and changes nothing there.  Raises StoreError, HostUnreachable."""
     if not has_fixed_blocks(study):
@@ -70,7 +70,7 @@ def _machines(study: Study, *, pretend: bool) -> str:
     return machines_of(facts)
 
 
-def compared(output: Output, latter: Results, asked: AgainstRequest) -> int:
+def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
     """Say what a run comes to beside stored results; the exit code.  Raises UsageError where
     nothing is comparable, and StoreError."""
     began = min((each.started for each in latter.records if each.started > 0), default=math.inf)
@@ -85,7 +85,7 @@ def compared(output: Output, latter: Results, asked: AgainstRequest) -> int:
         output.answer("", f"against {asked.which}: {len(stored.results)} stored sessions")
         questions = {}
         if stored.here:
-            sides = ComparedResults(stored.results, (latter,), between=stored.between)
+            sides = ComparisonResults(stored.results, (latter,), between=stored.between)
             questions["against"] = sides
         measured = list(_in_turn(output, stored, latter, asked))
         questions |= dict(measured)
@@ -115,8 +115,8 @@ def _first(output: Output, latter: Results, files: dict[str, Path | None]) -> in
 
 
 def _in_turn(
-    output: Output, stored: StoredResults, latter: Results, asked: AgainstRequest
-) -> Iterator[tuple[str, ComparedResults]]:
+    output: Output, stored: StoreResults, latter: Results, asked: ComparisonRequest
+) -> Iterator[tuple[str, ComparisonResults]]:
     """What is measured again as it was, beside what is now."""
     former = stored.results[0]
     reasons = in_turn.reasons(former, latter)
@@ -142,7 +142,7 @@ def _in_turn(
         yield "in_turn_study", _studies(output, former, latter)
 
 
-def _settings(output: Output, latter: Results, then: in_turn.Then) -> ComparedResults:
+def _settings(output: Output, latter: Results, then: in_turn.Then) -> ComparisonResults:
     study = written_study(latter.folder, in_turn.with_settings_then(latter.study, then))
     most = latter.study.design.blocks if has_fixed_blocks(latter.study) else BLOCKS
     pairs = pairs_needed(latter, in_turn.LEAST, max(in_turn.LEAST, most))
@@ -153,15 +153,15 @@ def _settings(output: Output, latter: Results, then: in_turn.Then) -> ComparedRe
     outcome = execute(output, study, folder, pretend=latter.pretended)
     if outcome.stopped:
         output.notice(f"stopped: {outcome.stopped}")
-    return ComparedResults(*in_turn.sides(outcome.results, latter.study), paired=True)
+    return ComparisonResults(*in_turn.sides(outcome.results, latter.study), paired=True)
 
 
-def _studies(output: Output, former: Results, latter: Results) -> ComparedResults:
+def _studies(output: Output, former: Results, latter: Results) -> ComparisonResults:
     top = latter.folder.with_name(f"{latter.folder.name}-in-turn-study")
     trials = _TIMES * sum(len(each.planned) for each in (former, latter))
     _announce(output, latter, trials, f"the study as stored and as it is, into {top}")
     made = measured_in_turn(output, former.folder, latter.folder, _TIMES, top)
-    return ComparedResults(*made, paired=True)
+    return ComparisonResults(*made, paired=True)
 
 
 def _announce(output: Output, latter: Results, trials: int, what: str) -> None:
