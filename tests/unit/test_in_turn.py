@@ -6,6 +6,7 @@ import math
 import random
 import tomllib
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from factories import results
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
+from iotrial.model.study import Study
 from iotrial.plan.in_blocks import in_blocks, noted, restored
 from iotrial.plan.load import parse_study
 from iotrial.stats.regress import blocks_needed, pairs_needed, regress
@@ -36,13 +38,18 @@ primary = "read.iops"
 DEPTHS = {"none": "128", "mq-deadline": "256", "kyber": "256"}
 
 
+@cache
+def parsed(text: str) -> Study:
+    return parse_study(text, "nightly.toml", read)
+
+
 def read(name: str) -> str:
     raise AssertionError(name)
 
 
 def executed(text: str = TEXT, **depths: str) -> Results:
     """Results of the study in which ``queue.nr_requests`` was this of each scheduler."""
-    study = parse_study(text, "nightly.toml", read)
+    study = parsed(text)
     base = results()
     record = next(each for each in base.valid if each.value("read.iops"))
     known = DEPTHS | depths
@@ -139,6 +146,15 @@ def test_a_setting_that_no_load_reads_is_seen_in_the_queue_of_the_target() -> No
     known, _ = settings_then(then, now)
     assert set(map(str, known.values())) == {"{'queue.read_ahead_kb': '128'}"}, "the varied is not"
     assert len(known) == len(DEPTHS)
+    renamed = replace(
+        then,
+        records=tuple(
+            replace(each, before=(("sda", "queue.scheduler", "noop"), *each.before[1:]))
+            for each in then.records
+        ),
+    )
+    assert [each.what for each in reasons(renamed, then)] == ["queue.scheduler on sda"] * 3
+    assert settings_then(renamed, then) == ({}, ()), "the study sets it itself"
     odd = noting(then, devices={"sda": sda | {"queue": sda["queue"] | {"no such": "1"}}})
     assert reasons(then, odd) == (), "what only one of them noted is not told"
 
@@ -214,6 +230,17 @@ def test_blocks_are_as_few_as_the_noise_between_sessions_leaves_use_for() -> Non
     assert blocks_needed(apart[:2], most=10) == (10, ""), "of two sessions little is known"
     assert blocks_needed(apart[:1], most=10, between=0.05)[0] == 2, "of A/A nights it is"
     assert blocks_needed(apart, most=2) == (2, "")
+
+
+def test_a_session_of_fewer_blocks_is_not_called_worse_for_its_own_noise() -> None:
+    """Sessions are alike, so that the mean of two trials is out by more than that of ten."""
+    chance = random.Random(3)
+    wrong = 0
+    for _ in range(100):
+        stored = [session(chance, 10, 0.0, 0.05) for _ in range(6)]
+        found = regress(stored, [session(chance, 2, 0.0, 0.05)]).findings
+        wrong += any(each.verdict in {"worse", "better"} for each in found)
+    assert wrong <= 100 * 0.05 + 2 * math.sqrt(100 * 0.05 * 0.95)
 
 
 def test_pairs_are_as_few_as_decide_the_margin() -> None:
