@@ -4,16 +4,18 @@ stored results are not shown to be of the same."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from iotrial.cli.compare import ComparisonResults, against, measured_in_turn
+from iotrial.cli.compare import compared as comparable
 from iotrial.cli.machine import machines
 from iotrial.cli.output import Output, write
 from iotrial.cli.run import ComparisonRequest, execute, exit_code
 from iotrial.errors import SettingLost, SettingRefused, StudyError, UsageError
 from iotrial.look.facts import gather
+from iotrial.model.finding import Difference
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.convert import BLOCKS
@@ -97,7 +99,9 @@ def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
                 " measure another study beside it: iotrial compare OLD NEW --paired 4",
             )
         code = against(output, questions, files)
-        failed = [exit_code(each) for _, sides in measured for each in sides.latter]
+        failed = [
+            exit_code(each) for _, sides in measured for each in (*sides.former, *sides.latter)
+        ]
         return code or max(failed, default=0)
 
 
@@ -120,26 +124,35 @@ def _in_turn(
     """What is measured again as it was, beside what is now."""
     former = stored.results[0]
     reasons = in_turn.reasons(former, latter)
-    if not reasons:
-        return
-    output.answer(f"not shown to be the same: {some(in_turn.told(reasons), _SAID)}")
-    then, lost = in_turn.settings_then(former, latter)
-    if lost:
-        output.answer(f"cannot be set as it was: {some(list(lost), _SAID)}")
-    if fixed := [each.what for each in reasons if each.kind not in ("settings", "study")]:
-        output.answer(f"cannot be measured again here: {some(fixed, _SAID)}")
-    studies = any(each.kind == "study" for each in reasons)
-    if not asked.in_turn:
-        if then or studies:
-            output.answer("--in-turn never: old and new are not measured in turn")
-        return
+    then, lost = in_turn.settings_then(former, latter) if reasons else ({}, ())
+    _say(output, reasons, lost)
+    wanted: dict[str, Callable[[], ComparisonResults]] = {}
     if then:
+        wanted["in_turn"] = lambda: _settings(output, latter, then)
+    if any(each.kind == "study" for each in reasons):
+        wanted["in_turn_study"] = lambda: _studies(output, former, latter)
+    if wanted and not asked.in_turn:
+        output.answer("--in-turn never: old and new are not measured in turn")
+        return
+    if wanted:
+        comparable(ComparisonResults((former,), (latter,)), 0.0)  # what would be said after hours
+    for name, measured in wanted.items():
         try:
-            yield "in_turn", _settings(output, latter, then)
+            yield name, measured()
         except (UsageError, StudyError, SettingRefused, SettingLost) as error:
-            output.notice(f"settings as stored are not measured in turn: {error.message}")
-    if studies:
-        yield "in_turn_study", _studies(output, former, latter)
+            output.notice(f"what is stored cannot be measured in turn: {error.message}")
+
+
+def _say(output: Output, reasons: Sequence[Difference], lost: Sequence[str]) -> None:
+    """Why the stored results are not shown to be of the same, and what nobody brings back."""
+    fixed = [each.what for each in reasons if each.kind not in ("settings", "study")]
+    for said, found in (
+        ("not shown to be the same", in_turn.told(reasons)),
+        ("cannot be set as it was", list(lost)),
+        ("cannot be measured again here", fixed),
+    ):
+        if found:
+            output.answer(f"{said}: {some(found, _SAID)}")
 
 
 def _settings(output: Output, latter: Results, then: in_turn.Then) -> ComparisonResults:
