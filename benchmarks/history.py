@@ -25,6 +25,12 @@ what is told of it decides nothing.
 *Many series*: a store in which one of ten series has a step of 10 %; of the series of which a
 change is told, the share that have none.
 
+*Against*: runs compared with 4, 6 or 10 stored sessions, in as few blocks as iotrial chooses and in
+all (_history_against.py): how often a treatment is called worse or better that is not, at most 5 %
+in each kind of noise and what chance adds to so many runs (two standard errors); how often a
+regression of 3 and 10 % is found, at least as often as in all blocks, less 5 % (and where they
+decide anyway, in 85 % at least); how many trials are saved.
+
 Prints each figure with its 95 % interval beside its limit, and exits 1 when a limit is missed.  The
 same seed gives the same figures, on any number of cores.
 """
@@ -40,6 +46,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
+import _history_against as against
 from _history_peers import (
     DEFAULT_P,
     P_VALUES,
@@ -271,6 +278,37 @@ def tell_stores(limits: Limits, stores: int, series: int, asked: argparse.Namesp
     limits.tell("  found", share_of([hit for _, hits in found for hit in hits]), form=".2f")
 
 
+def tell_against(limits: Limits, runs: int, asked: argparse.Namespace) -> None:
+    """Of each noise all numbers of stored sessions together."""
+    saved: list[float] = []
+    for apart in against.APART:
+        name = f"sessions {apart[0]:.1%} apart, trials {apart[1]:.1%}"
+        print(f"\nagainst stored sessions, {name}")
+        for ratio in (1.0, 0.97, 0.9):
+            waiting = [
+                (many, apart, ratio, asked.seed + seed)
+                for many in against.STORED
+                for seed in range(runs)
+            ]
+            with ProcessPoolExecutor(asked.cores, multiprocessing.get_context("spawn")) as pool:
+                found = list(pool.map(against.run, waiting, chunksize=20))
+            saved += [1 - each.blocks / against.BLOCKS for each in found]
+            if ratio == 1:
+                wrong, full = (share_of([getattr(each, of) for each in found])
+                               for of in ("wrong", "all_wrong"))  # fmt: skip
+                most = ERROR + 2 * math.sqrt(ERROR * (1 - ERROR) / len(found))
+                limits.at_most(f"  {name}: false alarms", wrong, most)
+                limits.tell("  false alarms, all blocks", full)
+                limits.tell("  blocks of 10", mean_of([float(e.blocks) for e in found]), form=".1f")
+            else:
+                few, full = (share_of([getattr(each, of) for each in found])
+                             for of in ("found", "all_found"))  # fmt: skip
+                least = min(value(full) - 0.05, 0.85)
+                limits.at_least(f"  {name}: {ratio - 1:+.0%} found", few, least, form=".2f")
+                limits.tell(f"  {ratio - 1:+.0%} found, all blocks", full, form=".2f")
+    limits.at_least("against: share of trials saved", mean_of(saved), 0.3, form=".2f")
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few series")
@@ -313,6 +351,7 @@ def main() -> int:
     tell_changes(limits, found, methods)
     tell_intervals(limits, found)
     tell_stores(limits, 2 if asked.quick else 10, 20 if asked.quick else 40, asked)
+    tell_against(limits, 40 if asked.quick else 200, asked)
     print(f"\ntook {time.monotonic() - began:.0f} s")
     return limits.status()
 

@@ -45,10 +45,10 @@ class PlantedChange:
     level: str = ""
 
 
-def first(folder: Path, name: str, *more: str) -> Path:
+def first(folder: Path, name: str, *more: str, text: str = STUDY) -> Path:
     """What a pretended run left, which the nights are made of."""
     study = folder / f"{name}.toml"
-    study.write_text(STUDY)
+    study.write_text(text)
     out = folder / f"{name}-first"
     words = ["run", str(study), "--pretend", "--quiet", "--out", str(out), *more]
     assert status(words) in {0, 1}

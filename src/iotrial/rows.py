@@ -150,6 +150,7 @@ class PlanHeader(TypedDict):
     latencies: NotRequired[tuple[LatencyRow, ...]]
     aa: NotRequired[AARow]
     prior: NotRequired[PriorRow]
+    blocks: NotRequired[Annotated[int, Field(ge=1, le=100_000)]]
     choices: NotRequired[dict[str, tuple[str, ...]]]
     values: NotRequired[tuple[tuple[str, str, str, str], ...]]
     missing: NotRequired[tuple[tuple[str, str, str, str], ...]]

@@ -35,7 +35,7 @@ from iotrial.errors import FormatError, UsageError
 from iotrial.model.results import BootRecord, LatencyDistribution, Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Trial, TrialRecord
-from iotrial.plan import prior, recorded
+from iotrial.plan import in_blocks, prior, recorded
 from iotrial.plan.aa import noted, restored
 from iotrial.plan.available import HostCapabilities
 from iotrial.plan.design import waiting, with_baselines
@@ -199,7 +199,7 @@ def create(folder: Path, study: Study, offer: HostCapabilities) -> Store:
     head: dict[str, Any] = {"format": FORMAT, "study": study.name, "digest": study.digest}
     if study.pretended:
         head["pretended"] = True
-    head |= offer.as_dict() | noted(study) | prior.noted(study)
+    head |= offer.as_dict() | noted(study) | prior.noted(study) | in_blocks.noted(study)
     folder.mkdir(parents=True, exist_ok=True)
     try:
         _begin(folder, study, head)
@@ -236,11 +236,13 @@ def extend(folder: Path, more: Extension) -> None:
     files.append(folder / "plan.jsonl", files.line(more.as_row()), folder)
 
 
-def written_study(folder: Path) -> Study:
+def written_study(folder: Path, added: str = "") -> Study:
     """The study of a results folder as it was given, extended as it was since: to be run again,
-    where its file may be gone.  Raises as :func:`open_results` does."""
+    where its file may be gone; with what is ``added`` to its text.  Raises as :func:`open_results`
+    does, and StudyError for what cannot be added."""
     head, _ = _plan(folder)
-    study = extended(_study(folder), head.get("extensions", ()))
+    study = in_blocks.restored(_study(folder, added), head)
+    study = extended(study, head.get("extensions", ()))
     pretended = bool(head.get("pretended"))
     return replace(study, name=str(head.get("study", study.name)), pretended=pretended)
 
@@ -268,7 +270,8 @@ def open_results(folder: Path) -> Results:
     if head.get("recorded"):
         return _recorded(folder, head, trials)
     study = restored(_study(folder), HostCapabilities.from_dict(head), head.get("aa"))
-    study = extended(prior.restored(study, head.get("prior")), head.get("extensions", ()))
+    study = in_blocks.restored(prior.restored(study, head.get("prior")), head)
+    study = extended(study, head.get("extensions", ()))
     pretended = bool(head.get("pretended"))
     study = replace(study, name=str(head.get("study", study.name)), pretended=pretended)
     return load(folder, study, trials, list(_records(folder)))
@@ -312,10 +315,10 @@ def study_at(path: Path) -> Study:
     return load_study(path)
 
 
-def _study(folder: Path) -> Study:
+def _study(folder: Path, added: str = "") -> Study:
     """The study as it was, with the job files as they were, wherever they lay then."""
     path = folder / "study.toml"
-    text = files.read_text(path, folder)
+    text = files.read_text(path, folder) + added
 
     def read(name: str) -> str:
         tables = tomllib.loads(text)["workloads"]

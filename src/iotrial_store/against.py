@@ -1,84 +1,108 @@
-"""Which stored results a new one is compared with: of the same study on the same machines.
+"""Which stored results a new one is compared with: of the same study, on the same machines if there
+are any.
 
 ``last``: the sessions since its last change, the newest :data:`MOST` of them.  ``best``: the
 sessions between two changes that were the fastest, over all treatments.  Anything else is a tag.
 How far sessions are apart says whether the new one is out of line (:mod:`iotrial.stats.regress`);
-of a single one, A/A studies on the machine say it.
+of a single one, A/A studies on the machine say it.  Of other machines only the newest is given: no
+number of theirs is compared.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
+from iotrial.model.study import Study
 from iotrial.store import open_results
 from iotrial_store.content import machine_of
 from iotrial_store.folder import made_again
-from iotrial_store.history import StoreHistory, StoreSeries, histories, noise_of, series_of
+from iotrial_store.history import (
+    StoreHistory,
+    StoreSeries,
+    histories,
+    noise_of,
+    series_of,
+)
 from iotrial_store.model import ResultStore
-from iotrial_store.opened import opened, usual
 
 MOST = 10
 """Sessions of the stored side."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoreResults:
+    """The ``results`` that are compared with, newest first; the standard deviation ``between``
+    sessions that A/A studies of these machines had (0: none); whether they are of the same
+    machines (``here``)."""
+
+    results: tuple[Results, ...]
+    between: float
+    here: bool
+
+
+def machines_of(facts: Mapping[str, Mapping[str, Any]]) -> str:
+    """The digests of machines by their facts, as a series has them."""
+    return " ".join(sorted(machine_of(name, each) for name, each in facts.items()))
+
+
 @contextmanager
-def former_results(
-    url: str | None, latter: Results, which: str
-) -> Iterator[tuple[tuple[Results, ...], float]]:
-    """The stored results, opened, and the standard deviation between sessions that A/A studies of
-    these machines had (0: none).  Raises UsageError where there are none to compare with."""
-    store = opened(url or usual())
-    try:
-        with TemporaryDirectory(prefix="iotrial-") as folder:
-            names, between = chosen(store, latter, which)
-            found = []
-            for name in names:
-                into = Path(folder) / f"stored-{name[:8]}"
-                made_again(store, name, into)
-                found.append(open_results(into))
-            yield tuple(found), between
-    finally:
-        store.close()
+def stored_results(
+    store: ResultStore, study: Study, machines: str, which: str, began: float = math.inf
+) -> Iterator[StoreResults | None]:
+    """Those measured before ``began``, opened; None where the store has none of the study whose
+    trials are without doubts.  Raises UsageError for a tag that none of them has."""
+    found = chosen(store, study, machines, which, began)
+    with TemporaryDirectory(prefix="iotrial-") as folder:
+        if found is None:
+            yield None
+            return
+        names, between, here = found
+        results = []
+        for name in names:
+            into = Path(folder) / f"stored-{name[:8]}"
+            made_again(store, name, into)
+            results.append(open_results(into))
+        yield StoreResults(tuple(results), between, here)
 
 
-def chosen(store: ResultStore, latter: Results, which: str) -> tuple[tuple[str, ...], float]:
-    """Of the stored results those that are meant, the newest first, and the noise between them."""
-    machines = " ".join(sorted(machine_of(name, facts) for name, facts in latter.facts.items()))
-    study = latter.study.name
-    many = [each for each in series_of(store, study) if each.machines == machines]
-    many = [_without(each, _began(latter)) for each in many]
-    many = [each for each in many if each.points]
-    if not many:
-        raise UsageError(
-            f"the store has no results of {study} on this machine to compare with",
-            advice="Add some: iotrial push DIR; on another machine measure both in turn:"
-            " iotrial compare OLD NEW --paired 4",
-        )
-    known = noise_of(store, many[0])
+def chosen(
+    store: ResultStore, study: Study, machines: str, which: str, began: float
+) -> tuple[tuple[str, ...], float, bool] | None:
+    """Of the stored results those that are meant, the newest first, the noise between them, and
+    whether they are of these machines; None: there are none."""
+    every = [_without(each, began) for each in series_of(store, study.name)]
+    every = [each for each in every if each.points]
+    many = [each for each in every if each.machines == machines]
+    many = many if _newest(many) else []
+    if not _newest(every):
+        return None
+    known = noise_of(store, many[0]) if many else None
     between = known.sd if known else 0.0
     if which in {"last", "best"}:
-        told = histories(store, many, margin=latter.study.decide.margin, error=0.05)
-        return _segment(told, which), between
+        if not many:
+            return tuple(_newest(every)[:1]), 0.0, False
+        told = histories(store, many, margin=study.decide.margin, error=0.05)
+        return _segment(told, which), between, True
     rows = store.query("SELECT result FROM tags WHERE tag = ?", (which,)).rows
     tagged = {str(row[0]) for row in rows}
     names = [name for name in _newest(many) if name in tagged]
-    if not names:
+    if names:
+        return tuple(names[:MOST]), between, True
+    elsewhere = [name for name in _newest(every) if name in tagged]
+    if not elsewhere:
         raise UsageError(
-            f"no results of {study} on this machine have the tag {which!r}",
+            f"no results of {study.name} have the tag {which!r}",
             advice="Use last, best, or a tag that `iotrial find` shows.",
         )
-    return tuple(names[:MOST]), between
-
-
-def _began(latter: Results) -> float:
-    return min((each.started for each in latter.records if each.started > 0), default=math.inf)
+    return tuple(elsewhere[:1]), 0.0, False
 
 
 def _without(series: StoreSeries, began: float) -> StoreSeries:
@@ -121,8 +145,6 @@ def _segment(told: Sequence[StoreHistory], which: str) -> tuple[str, ...]:
     stretches: dict[int, list[str]] = {}
     for result, time in when.items():
         stretches.setdefault(sum(cut <= time for cut in cuts), []).append(result)
-    if not stretches:
-        raise UsageError("all stored results of this study are doubted", advice="Run it again.")
     place = max(stretches)
     if which == "best":
         place = max(stretches, key=lambda at: _mean([_mean(speed[name]) for name in stretches[at]]))

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from pyarrow import parquet as columns
 import postgres
 from iotrial.cli.main import status
 from iotrial.errors import IotrialError, UsageError
+from iotrial.hosts.fake.fio import EFFECT
 from iotrial.judgement import judge
 from iotrial.report.document import document
 from iotrial.store import open_results
@@ -33,7 +35,7 @@ from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
 from iotrial_store.site import store_site
-from nightly import BEGAN, DAY, PlantedChange, first, nights
+from nightly import BEGAN, DAY, STUDY, PlantedChange, first, nights
 from old_results import DATA, unpacked
 from old_stores import columns_of, rows
 
@@ -547,16 +549,16 @@ def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Ve
     assert verdicts["scheduler=mq-deadline"]["verdict"] == "same"
     assert 'failures="1"' in junit.read_text()
     assert "6.99" in markdown.read_text(), "what else differs is said"
-    for which, said in (("never", "have the tag 'never'"), ("last", "no results of study-x")):
-        folder = slower
-        if which == "last":
-            folder = tmp_path / "study-x"
-            shutil.copytree(slower, folder)
-            plan = folder / "plan.jsonl"
-            plan.write_text(plan.read_text().replace('"study":"watch"', '"study":"study-x"'))
-        code, told = against(folder, which)
-        assert code == 2
-        assert said in told["error"]["message"]
+    code, told = against(slower, "never")
+    assert code == 2
+    assert "have the tag 'never'" in told["error"]["message"]
+    fresh = tmp_path / "study-x"
+    shutil.copytree(slower, fresh)
+    plan = fresh / "plan.jsonl"
+    plan.write_text(plan.read_text().replace('"study":"watch"', '"study":"study-x"'))
+    code, told = against(fresh, "last", "--junit", str(junit))
+    assert (code, told["against"]) == (0, None), "the first night has no past, which is no failure"
+    assert 'skipped="1"' in junit.read_text()
     facts = slower / "hosts/fake.json"
     facts.write_text(json.dumps(json.loads(facts.read_text()) | {"machine_id": "other"}))
     code, told = against(slower, "last")
@@ -566,3 +568,115 @@ def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Ve
     words = ["run", str(same / "study.toml"), "--pretend", "--out", str(tmp_path / "never")]
     assert verb(*words, "--against", "last", "--store", f"file:{tmp_path}/none")[0] == 6
     assert not (tmp_path / "never").exists(), "a store that is none is said before hours of trials"
+
+
+AHEAD = STUDY.replace(
+    'tunable = "queue.scheduler"\nlevels = ["none", "mq-deadline"]',
+    'tunable = "queue.read_ahead_kb"\nlevels = [128, 4096]',
+)
+
+
+def test_settings_that_are_not_what_they_were_are_measured_in_turn(
+    tmp_path: Path, verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of six nights under another scheduler, which this machine is a half faster with: the numbers
+    of the nights do not say so, those measured in turn do."""
+    monkeypatch.setitem(EFFECT, "mq-deadline", 1.5)
+    base = first(tmp_path, "ahead", text=AHEAD)
+    facts = base / "hosts/fake.json"
+    told = json.loads(facts.read_text())
+    told["devices"]["loop0"]["queue"]["scheduler"] = "none [mq-deadline] kyber bfq"
+    facts.write_text(json.dumps(told))
+    url = f"file:{tmp_path}/store"
+    stored = nights(base, tmp_path, 6, between=0.05)
+    assert verb("push", *map(str, stored), "--store", url)[0] == 0
+    new, junit, markdown = tmp_path / "new", tmp_path / "x.xml", tmp_path / "x.md"
+    study = tmp_path / "ahead.toml"
+    words = ["run", str(study), "--pretend", "--out", str(new), "--against", "last"]
+    words += ["--store", url, "--junit", str(junit), "--markdown", str(markdown)]
+    code, said = verb(*words, "--in-turn", "never")
+    assert (code, "measured in turn" in said) == (0, True), said
+    assert "queue.scheduler on loop0: mq-deadline then, none now" in said
+    assert not (tmp_path / "new-in-turn").exists()
+    code, said = verb(*words, "--json")
+    found = json.loads(said)
+    assert code == 1, said
+    assert {each["verdict"] for each in found["in_turn"]["findings"]} == {"worse"}
+    assert "worse" not in {each["verdict"] for each in found["against"]["findings"]}
+    for each in found["in_turn"]["findings"]:
+        assert each["low"] < 1 / 1.5 < each["high"]
+    suites = re.findall(r'<testsuite .*? failures="(\d+)"', junit.read_text())
+    assert suites == ["0", "2"]
+    assert markdown.read_text().count("# Is ") + markdown.read_text().count("Question: Is ") == 2
+    turn = open_results(tmp_path / "new-in-turn")
+    assert {len(turn.records), len(turn.planned)} == {16}
+    held = {
+        (dict(record.trial.treatment)["against"], value)
+        for record in turn.records
+        for _, name, value in record.before
+        if name == "queue.scheduler"
+    }
+    assert held == {("stored", "mq-deadline"), ("now", "none")}
+    last = max(turn.records, key=lambda record: record.trial.number).trial.folder
+    lines = (turn.folder / "measurements.jsonl").read_text().splitlines(keepends=True)
+    (turn.folder / "measurements.jsonl").write_text("".join(lines[:-1]))
+    shutil.rmtree(turn.folder / "trials" / last)
+    assert verb(*words, "--json")[0] == 1, "the same command resumes what was killed"
+    assert len(open_results(turn.folder).records) == 16
+    facts = new / "hosts/fake.json"
+    facts.write_text(json.dumps(json.loads(facts.read_text()) | {"machine_id": "other"}))
+    code, said = verb(*words, "--json")
+    assert code == 1, "of another machine what can be set here is compared"
+    assert "against" not in json.loads(said)
+
+
+def test_a_study_that_is_not_what_it_was_is_executed_beside_what_it_is(
+    tmp_path: Path, verb: Verb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("iotrial_store.cli.against._TIMES", 2)
+    base = first(tmp_path, "other")
+    url = f"file:{tmp_path}/store"
+    assert verb("push", str(base), "--store", url)[0] == 0
+    new = tmp_path / "new"
+    words = ["run", str(tmp_path / "other.toml"), "--pretend", "--out", str(new)]
+    words += ["--against", "last", "--store", url, "--json"]
+    study = tmp_path / "other.toml"
+    study.write_text(STUDY.replace("blocks = 4", "blocks = 3"))
+    assert "in_turn_study" not in json.loads(verb(*words)[1]), "no measurement depends on it"
+    shutil.rmtree(new)
+    study.write_text(STUDY.replace('"0s"', '"0.1s"'))
+    code, said = verb(*words)
+    found = json.loads(said)
+    verdicts = {each["verdict"] for each in found["in_turn_study"]["findings"]}
+    assert code == (1 if "worse" in verdicts else 0)
+    assert {each["n"] for each in found["in_turn_study"]["findings"]} == {2}
+    assert all(each["low"] is None for each in found["against"]["findings"]), "of one night"
+    assert sorted(path.name for path in (tmp_path / "new-in-turn-study").iterdir()) == [
+        "after-1", "after-2", "before-1", "before-2",
+    ]  # fmt: skip
+    study.write_text(STUDY.replace('bs = "4k"', 'bs = "8k"'))
+    shutil.rmtree(new)
+    code, said = verb(*words)
+    assert code == 2, "another load is no regression"
+    assert "different load" in json.loads(said)["error"]["message"]
+
+
+def test_a_run_has_as_many_blocks_as_its_comparison_needs(tmp_path: Path, verb: Verb) -> None:
+    """Where nights are apart by more than their trials, more blocks in a night say nothing."""
+    text = STUDY.replace("blocks = 4", "blocks = 12")
+    base = first(tmp_path, "long", text=text)
+    url = f"file:{tmp_path}/store"
+    stored = nights(base, tmp_path, 8, between=0.03, within=0.01)
+    assert verb("push", *map(str, stored), "--store", url)[0] == 0
+    words = ["run", str(tmp_path / "long.toml"), "--pretend", "--against", "last", "--store", url]
+    new = tmp_path / "new"
+    code, _ = verb(*words, "--out", str(new))
+    assert code in {0, 1}
+    few = open_results(new)
+    blocks = few.study.design.blocks
+    assert 2 <= blocks < 12
+    assert len(few.records) == len(few.planned) == 2 * blocks
+    assert verb(*words, "--out", str(new), "--json")[0] == code, "it is complete"
+    assert len(open_results(new).records) == 2 * blocks
+    assert verb(*words, "--out", str(tmp_path / "all"), "--blocks", "5")[0] in {0, 1}
+    assert open_results(tmp_path / "all").study.design.blocks == 5

@@ -11,7 +11,7 @@ Which of a pair goes first alternates: ABBA.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations
 from pathlib import Path
@@ -120,6 +120,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     """
     from iotrial.judgement import completed, judge
     from iotrial.report.document import document
+    from iotrial.report.evidence import failures
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
@@ -148,12 +149,12 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         first = [_where(open_results(each), where) for each in before]
         last = [_where(open_results(each), where) for each in after]
         latest = _where(open_results(other), where)
-        sides = _ComparedResults((results, *first), (latest, *last))
+        sides = ComparisonResults((results, *first), (latest, *last))
         if paired:
             compared(replace(sides, paired=True), 0.0)  # what would else be said after hours
             made = measured_in_turn(output, folder, other, paired, out)
             again, anew = (tuple(_where(each, where) for each in side) for side in made)
-            sides = _ComparedResults(again, anew, paired=True)
+            sides = ComparisonResults(again, anew, paired=True)
             latest = sides.latter[0]
         judged = completed(*compared(sides, between or 0.0))
     if factor:
@@ -163,46 +164,49 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output.document({**document(judged), **floor})
     output.answer(verdict_table(seen))
     if junit:
-        _file(junit, seen, latest, regressions=other is not None)
+        told = replace(seen, failures=failures(latest))
+        _junit(junit, [told], regressions=other is not None)
     worse = any(finding.verdict == "worse" for finding in judged.comparison.findings)
     return REGRESSION if other is not None and worse else 0
 
 
 def against(
     output: Output,
-    former: tuple[Results, ...],
-    latter: Results,
-    between: float,
+    questions: Mapping[str, ComparisonResults],
     files: Mapping[str, Path | None],
 ) -> int:
-    """Compare a run with earlier sessions, and say what that comes to, also in the ``files`` that
-    ``--junit`` and ``--markdown`` name; the exit code."""
+    """Compare a run with earlier sessions, or what was measured in turn because of them, and say
+    what each of the named questions comes to, also in the ``files`` that ``--junit`` and
+    ``--markdown`` name; the exit code.  All their intervals together hold at the study's
+    confidence."""
     from iotrial.judgement import completed
     from iotrial.report.document import document
+    from iotrial.report.evidence import failures
     from iotrial.report.study import markdown
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
-    judged = completed(*compared(_ComparedResults(former, (latter,)), between))
-    seen = view(judged)
-    output.answer(verdict_table(seen))
-    if Output.pending is not None:
-        Output.pending["against"] = document(judged)
+    views, worse = [], False
+    for name, sides in questions.items():
+        judged = completed(*compared(sides.among(len(questions)), sides.between))
+        views.append(replace(view(judged), failures=failures(sides.latter[0])))
+        output.answer("", verdict_table(views[-1]))
+        if Output.pending is not None:
+            Output.pending[name] = document(judged)
+        worse |= any(each.verdict == "worse" for each in judged.comparison.findings)
     if path := files.get("--junit"):
-        _file(path, seen, latter, regressions=True)
+        _junit(path, views, regressions=True)
     if path := files.get("--markdown"):
-        text = markdown(seen).encode("utf-8", "backslashreplace")
+        text = "\n".join(map(markdown, views)).encode("utf-8", "backslashreplace")
         write(path, text, option="--markdown")
-    return REGRESSION if any(each.verdict == "worse" for each in judged.comparison.findings) else 0
+    return REGRESSION if worse else 0
 
 
-def _file(path: Path, seen: ReportView, latest: Results, *, regressions: bool) -> None:
+def _junit(path: Path, views: Sequence[ReportView], *, regressions: bool) -> None:
     """As JUnit XML; of two folders the failed trials of the latter alone are errors."""
-    from iotrial.report.evidence import failures
     from iotrial.report.junit import REGRESSION, junit
 
-    told = replace(seen, failures=failures(latest))
-    text = junit(told, failing=REGRESSION if regressions else ())
+    text = junit(*views, failing=REGRESSION if regressions else ())
     write(path, text.encode("utf-8", "backslashreplace"), option="--junit")
 
 
@@ -297,15 +301,25 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
 
 
 @dataclass(frozen=True, slots=True)
-class _ComparedResults:
-    """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th."""
+class ComparisonResults:
+    """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th.
+    ``between`` is a known standard deviation between sessions (0: none)."""
 
     former: tuple[Results, ...]
     latter: tuple[Results, ...]
     paired: bool = False
+    between: float = 0.0
+
+    def among(self, many: int) -> ComparisonResults:
+        """The same where so many are compared and all of them are to hold together (Bonferroni)."""
+        first = self.former[0]
+        rule = first.study.decide
+        rule = replace(rule, confidence=1 - (1 - rule.confidence) / many)
+        study = replace(first.study, decide=rule)
+        return replace(self, former=(replace(first, study=study), *self.former[1:]))
 
 
-def compared(sides: _ComparedResults, between: float) -> tuple[Results, Comparison]:
+def compared(sides: ComparisonResults, between: float) -> tuple[Results, Comparison]:
     """The findings, with the trials and doubts of all folders beside them.  ``between`` is the
     standard deviation between sessions as a relative difference (0: unknown).
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -32,6 +32,7 @@ from iotrial.model.event import Event
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.plan.aa import as_aa
+from iotrial.plan.in_blocks import has_fixed_blocks, in_blocks
 from iotrial.plan.prior import with_prior
 from iotrial.plugins import wing
 from iotrial.store import check, is_finished, open_results, studies_in, study_at
@@ -105,7 +106,8 @@ ARMS = 2
     "--blocks",
     type=int,
     metavar="NUMBER",
-    help="With --aa: number of blocks.  [default: that of the study]",
+    help="With --aa or --against: number of blocks.  [default: that of the study; with --against"
+    " fewer where these decide as much]",
 )
 @click.option(
     "--prior",
@@ -149,6 +151,13 @@ ARMS = 2
 )
 @click.option("--store", metavar="URL", help="With --against: the store; as `iotrial push` has it.")
 @click.option(
+    "--in-turn",
+    type=click.Choice(["auto", "never"]),
+    metavar="WHEN",
+    help="With --against: auto measures settings or a study that are not what they were in turn"
+    " with what is now; never takes no more time.  [default: auto]",
+)
+@click.option(
     "--junit",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
@@ -174,6 +183,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     *,
     against: str | None,
     store: str | None,
+    in_turn: str | None,
     junit: Path | None,
     markdown: Path | None,
     prior: Path | None,
@@ -204,9 +214,10 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
       iotrial run study.toml --pretend
       sudo IOTRIAL run nightly.toml --against last --junit verdicts.xml
     """
-    asked = {"store": store, "junit": junit, "markdown": markdown}
-    _check_against(
-        against, store, files=bool(junit or markdown), alone=not (noise or more_blocks or until)
+    asked = _against(
+        against,
+        {"store": store, "in_turn": in_turn, "junit": junit, "markdown": markdown},
+        alone=not (noise or more_blocks or until),
     )
     if reserve is not None and slurm is None:
         raise click.UsageError("--reserve is an option of --slurm")
@@ -224,7 +235,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
         loaded = replace(study_at(study), pretended=pretend)
         if noise:
             loaded = as_aa(loaded, arms, blocks or 0)
-        elif blocks is not None or arms != ARMS:
+        elif arms != ARMS or (blocks is not None and asked is None):
             raise click.UsageError("--arms and --blocks are options of an A/A study: add --aa")
         folder = out or folder_of(Path("results"), loaded)
         if prior is not None:
@@ -234,36 +245,63 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
                 f"the study in {folder} is complete; for a new execution name another --out"
             )
             check(folder, loaded)
-            return _concluded(output, open_results(folder), None, against, **asked)
+            return _concluded(output, open_results(folder), None, asked)
+        if asked is not None and not (folder / "plan.jsonl").exists():
+            loaded = _sized(output, loaded, asked, blocks, pretend=pretend)
         outcome = execute(output, loaded, folder, address=address, pretend=pretend)
-        return _concluded(output, outcome.results, outcome, against, **asked)
+        return _concluded(output, outcome.results, outcome, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonRequest:
+    """What ``--against`` asks for: ``which`` of the stored results, in the ``store`` of this
+    address (None: the usual one); whether anything is measured ``in_turn``; and the files to
+    write."""
+
+    which: str
+    store: str | None = None
+    in_turn: bool = True
+    junit: Path | None = None
+    markdown: Path | None = None
 
 
 def _concluded(
-    output: Output,
-    results: Results,
-    outcome: RunOutcome | None,
-    against: str | None,
-    **asked: str | Path | None,
+    output: Output, results: Results, outcome: RunOutcome | None, asked: ComparisonRequest | None
 ) -> int:
     """What the run came to, and where that is asked for what it comes to beside stored results."""
     code = conclude(output, results, outcome)
-    if against is None or code:
+    if asked is None or code:
         return code
-    found: int = _stored().compared(output, results, against, **asked)
+    found: int = _stored().compared(output, results, asked)
     return found
 
 
-def _check_against(against: str | None, store: str | None, *, files: bool, alone: bool) -> None:
-    """Before hours of measuring.  Raises UsageError, and StoreError for a store that does not
-    answer."""
-    if against is None:
-        if store or files:
-            raise click.UsageError("--store, --junit and --markdown are options of --against")
-        return
+def _sized(
+    output: Output, study: Study, asked: ComparisonRequest, blocks: int | None, *, pretend: bool
+) -> Study:
+    """The study in the blocks that were asked for, or as many as the comparison needs."""
+    if blocks is None:
+        shorter: Study = _stored().shortened(output, study, asked, pretend=pretend)
+        return shorter
+    if blocks < 1 or not has_fixed_blocks(study):
+        raise click.UsageError("--blocks gives a study with a fixed number of blocks another one")
+    return in_blocks(study, blocks)
+
+
+def _against(
+    which: str | None, options: Mapping[str, Any], *, alone: bool
+) -> ComparisonRequest | None:
+    """What is asked of a store, before hours of measuring.  Raises UsageError, and StoreError for
+    a store that does not answer."""
+    if which is None:
+        if any(options.values()):
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
+            raise click.UsageError(f"{names} are options of --against")
+        return None
     if not alone:
         raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
-    _stored().reachable(store)
+    _stored().reachable(options["store"])
+    return ComparisonRequest(which, **{**options, "in_turn": options["in_turn"] != "never"})
 
 
 def _stored() -> ModuleType:

@@ -187,7 +187,8 @@ class Design:
     hosts, several at the same time (:mod:`iotrial.plan.design`).  ``extended`` are the numbers of
     blocks that the study had before each time it was extended, after its results had been seen
     (:mod:`iotrial.plan.extend`).  ``share``: of a stage, the seconds of its trials after which it
-    begins no further block (0: no limit)."""
+    begins no further block (0: no limit).  ``chosen`` is the number of blocks where that was chosen
+    before the study began and is not its file's (0: it is)."""
 
     kind: Literal["full", "fraction", "one-at-a-time", "race", "saturate", "tune", "recorded"] = (
         "full"
@@ -204,6 +205,7 @@ class Design:
     extended: tuple[int, ...] = ()
     drain: float = 0.0
     share: float = 0.0
+    chosen: int = 0
 
     @property
     def looked(self) -> bool:

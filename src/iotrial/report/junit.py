@@ -27,9 +27,31 @@ REGRESSION: tuple[Verdict, ...] = ("worse",)
 """The verdicts that fail where one folder is held against another."""
 
 
-def junit(view: ReportView, *, failing: Collection[Verdict] = ()) -> str:
-    """The document, with its XML declaration.  ``failing`` are the verdicts of primary findings
-    that fail; ``view.failures`` the failed trials."""
+def junit(*views: ReportView, failing: Collection[Verdict] = ()) -> str:
+    """The document, with its XML declaration: a suite a view.  ``failing`` are the verdicts of
+    primary findings that fail; ``failures`` of a view the failed trials."""
+    suites = [_suite(view, failing) for view in views]
+    root = ET.Element("testsuites", {"name": "iotrial", **_counts(_cases(suites))})
+    root.extend(suites)
+    return text_of(root)
+
+
+def skipped(name: str, why: str) -> str:
+    """The document of a study that has nothing to be compared with: one case, skipped."""
+    case = _case(name, "comparison with stored results")
+    ET.SubElement(case, "skipped", message=why)
+    suite = ET.Element("testsuite", {"name": name, **_counts([case])})
+    suite.append(case)
+    root = ET.Element("testsuites", {"name": "iotrial", **_counts([case])})
+    root.append(suite)
+    return text_of(root)
+
+
+def _cases(suites: Collection[ET.Element]) -> list[ET.Element]:
+    return [case for suite in suites for case in suite.iter("testcase")]
+
+
+def _suite(view: ReportView, failing: Collection[Verdict]) -> ET.Element:
     cases = [*_findings(view, failing), *map(_trial, view.failures), *_missing(view)]
     name = f"{view.study} (pretended)" if view.pretended else view.study
     suite = ET.Element("testsuite", {"name": name, **_counts(cases)})
@@ -42,9 +64,7 @@ def junit(view: ReportView, *, failing: Collection[Verdict] = ()) -> str:
     suite.extend(cases)
     said = (words.PRETENDED if view.pretended else "", view.answer, view.method)
     ET.SubElement(suite, "system-out").text = "\n".join(filter(None, said))
-    root = ET.Element("testsuites", {"name": "iotrial", **_counts(cases)})
-    root.append(suite)
-    return text_of(root)
+    return suite
 
 
 def text_of(root: ET.Element) -> str:

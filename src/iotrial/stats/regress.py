@@ -9,7 +9,8 @@ results each of theirs (:mod:`iotrial.stats.pairs`).
 Per workload and treatment that both sides have, the ratio of geometric means over the sessions:
 
 - Several sessions on a side: Student's interval on the log scale, the variance between sessions
-  pooled over both sides.
+  pooled over both sides.  A side whose sessions have fewer trials than those that this variance is
+  of has more noise of trials in its means, which is added.
 - One on each: the ratio is described, and nothing is claimed; unless somebody says how far sessions
   of this machine are apart (``between``, a standard deviation).  Then Welch's half width from the
   trials and the normal one between sessions are added in quadrature.
@@ -32,7 +33,7 @@ from __future__ import annotations
 import math
 import tomllib
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, get_args
@@ -48,7 +49,7 @@ from iotrial.model.workload import Workload
 from iotrial.stats.blocks import ARITHMETIC, Floats, ratio_of
 from iotrial.stats.pairs import answering, sessions
 from iotrial.stats.verdict import verdict
-from iotrial.units import format_change
+from iotrial.units import format_change, format_noise
 
 Key = tuple[str, Treatment]
 RESULTS = "results"
@@ -227,6 +228,7 @@ def _interval(
     ours: _Cell, theirs: _Cell, confidence: float, between: float, *, paired: bool
 ) -> float | None:
     """Half of its width; None where nothing says how far sessions, or trials of one, are apart."""
+    smaller = 0.0
     a, b = ours.means, theirs.means
     shares = 1 / len(a) + 1 / len(b)
     if between and not paired:
@@ -235,12 +237,139 @@ def _interval(
         return None if within is None else math.hypot(within, normal)
     squares = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
     df = len(a) + len(b) - 2
+    if df and not paired:
+        smaller = _smaller((ours, theirs), df)
     if paired:
         apart = b - a
         squares, df, shares = float(((apart - apart.mean()) ** 2).sum()), len(a) - 1, 1 / len(a)
     if not df or squares <= ARITHMETIC:
         return None
-    return _student(squares / df, shares, df, confidence)
+    return _student(squares / df * shares + smaller, 1.0, df, confidence)
+
+
+def _smaller(sides: Sequence[_Cell], df: int) -> float:
+    """What the variance of a difference is larger by than the variance between sessions says,
+    because those of a side have fewer trials than the sessions that it was taken from."""
+    noise = _noise(sides)
+    shares = [(len(side.sessions), fmean(1 / len(x) for x in side.sessions.values()))
+              for side in sides]  # fmt: skip
+    known = math.fsum((many - 1) * share for many, share in shares) / df
+    return noise * math.fsum(max(0.0, share - known) / many for many, share in shares)
+
+
+def _noise(sides: Iterable[_Cell]) -> float:
+    """The variance of the trials of a session (0: no session has two)."""
+    logs = [each for side in sides for each in side.sessions.values()]
+    df = sum(len(each) - 1 for each in logs)
+    squares = math.fsum((log - fmean(each)) ** 2 for each in logs for log in each)
+    return squares / df if df else 0.0
+
+
+POWER = 0.9
+"""With which a session as long as :func:`blocks_needed` says decides a change of the margin."""
+WORTH = 1.05
+"""By so many times an interval must be wider for more blocks to be worth their time."""
+FEWEST = 2
+"""Blocks, from which a study has intervals of its own."""
+
+
+def blocks_needed(former: Sequence[Results], *, most: int, between: float = 0.0) -> tuple[int, str]:
+    """In how many blocks, ``most`` at most, a session to come of the same study is to be measured
+    that will be compared with the ``former`` ones by :func:`regress`; and why, in words ('': all of
+    them).
+
+    The fewest with which each comparison decides a change of the margin with a power of
+    :data:`POWER`, or that more blocks would not shorten its interval by 5 % (:data:`WORTH`):
+    sessions are apart by more than their blocks.  ``between`` as in :func:`regress`.
+    """
+    study = former[0].study
+    cells = [
+        each
+        for each in _cells(former, study.decide.leading, whole=False).values()
+        if between or len(each.sessions) > FEWEST
+    ]
+    if not cells or most <= FEWEST:
+        return most, ""
+    each = study.decide.confidence ** (1 / len(cells))
+    known = [_Spread.of(cell, each, math.log1p(between)) for cell in cells]
+    margin = math.log1p(study.decide.margin)
+    enough = next(
+        blocks
+        for blocks in range(FEWEST, most + 1)
+        if blocks == most or all(one.enough(blocks, most, margin) for one in known)
+    )
+    if enough == most:
+        return most, ""
+    largest = max(known, key=lambda one: one.half(enough))
+    apart = (
+        f"sessions are {format_noise(largest.apart)} apart, trials {format_noise(largest.noise)}"
+    )
+    if all(one.decides(enough, margin) for one in known):
+        why = f"decide a change of {study.decide.margin:.3g} with a power of {POWER:.0%}"
+    else:
+        why = "give an interval that all would make less than 5 % shorter"
+    return enough, f"{enough} of {most} blocks {why}: {apart}"
+
+
+def pairs_needed(results: Results, least: int, most: int) -> int:
+    """How many pairs measured in turn, from ``least`` to ``most``, decide a change of the margin
+    with a power of :data:`POWER`, by the noise of these trials."""
+    study = results.study
+    cells = list(_cells([results], study.decide.leading, whole=True).values())
+    each = study.decide.confidence ** (1 / max(len(cells), 1))
+    noise = math.sqrt(2 * max((_noise([cell]) for cell in cells), default=0.0))
+    margin = math.log1p(study.decide.margin)
+    return next(
+        (
+            pairs
+            for pairs in range(least, most)
+            if sum(float(stdtrit(pairs - 1, p)) for p in _tails(each)) * noise
+            <= margin * math.sqrt(pairs)
+        ),
+        most,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """How far the means of sessions are ``apart`` by themselves and trials by ``noise`` (standard
+    deviations of logs); ``past`` is the variance of the mean of the former sessions; ``critical``
+    and ``power`` are of the distribution that the interval is by."""
+
+    apart: float
+    noise: float
+    past: float
+    critical: float
+    power: float
+
+    @classmethod
+    def of(cls, cell: _Cell, confidence: float, between: float) -> _Spread:
+        many, noise = len(cell.sessions), _noise([cell])
+        share = noise * fmean(1 / len(each) for each in cell.sessions.values())
+        if between:
+            past, tails = (between**2 + share) / many, (float(ndtri(p)) for p in _tails(confidence))
+            return cls(between, math.sqrt(noise), past, *tails)
+        variance = float(cell.means.var(ddof=1))
+        tails = (float(stdtrit(many - 1, p)) for p in _tails(confidence))
+        apart = math.sqrt(max(0.0, variance - share))
+        return cls(apart, math.sqrt(noise), variance / many, *tails)
+
+    def error(self, blocks: int) -> float:
+        """The standard error of a comparison with a session of so many blocks."""
+        return math.sqrt(self.apart**2 + self.noise**2 / blocks + self.past)
+
+    def half(self, blocks: int) -> float:
+        return self.critical * self.error(blocks)
+
+    def decides(self, blocks: int, margin: float) -> bool:
+        return (self.critical + self.power) * self.error(blocks) <= margin
+
+    def enough(self, blocks: int, most: int, margin: float) -> bool:
+        return self.decides(blocks, margin) or self.half(blocks) <= WORTH * self.half(most)
+
+
+def _tails(confidence: float) -> tuple[float, float]:
+    return (1 + confidence) / 2, POWER
 
 
 def _student(variance: float, share: float, df: float, confidence: float) -> float:
@@ -369,11 +498,13 @@ def differences(former: Results, latter: Results) -> tuple[Difference, ...]:
             kind: DifferenceKind = "kernel" if name in _OF_KERNEL else "machine"
             found[kind, name, before, after].append(host)
         for name, before, after in _unlike_disks(own, other):
-            found["machine", f"disk of {name}", before, after].append(host)
+            found["machine", name, before, after].append(host)
         for name, before, after in _unlike_programs(own, other):
             found["tool", name, before, after].append(host)
-    for where, name, before, after in _unlike_settings(former, latter):
-        found["settings", name, before, after].append(where)
+    for each in unlike_settings(former, latter):
+        said = f"{each.tunable} on {each.device}" if each.device else each.tunable
+        before, after = (" or ".join(values) for values in (each.before, each.after))
+        found["settings", said, before, after].append(treatment_text(each.treatment))
     for name, before, after in _unlike_studies(former.study, latter.study):
         found["study", name, before, after] = []
     order = get_args(DifferenceKind)
@@ -381,17 +512,67 @@ def differences(former: Results, latter: Results) -> tuple[Difference, ...]:
     return tuple(sorted(told, key=lambda each: order.index(each.kind)))
 
 
-def _unlike_settings(former: Results, latter: Results) -> Iterator[tuple[str, str, str, str]]:
-    """Of each treatment that both have: a setting that was not the same before the load, with the
-    treatment."""
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A ``tunable`` that was not the same in a ``treatment`` on both sides: its values ``before``
+    and ``after``, on a ``device`` ('': the host's)."""
+
+    treatment: Treatment
+    device: str
+    tunable: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+def unlike_settings(former: Results, latter: Results) -> Iterator[SettingDifference]:
+    """Of each treatment that both have: what was not the same before its loads; and of the queues
+    of the targets what was not when the studies began, and is read before no load."""
     ours, theirs = (_in_force(each) for each in (former, latter))
-    for treatment in (each for each in ours if each in theirs):
+    shared = [each for each in ours if each in theirs]
+    for treatment in shared:
         own, other = ours[treatment], theirs[treatment]
-        for key in (key for key in own if key in other and own[key] != other[key]):
-            device, name = key
-            before, after = (" or ".join(sorted(each[key])) for each in (own, other))
-            said = f"{name} on {device}" if device else name
-            yield treatment_text(treatment), said, before, after
+        for device, name in (key for key in own if key in other and own[key] != other[key]):
+            before, after = (tuple(sorted(each[device, name])) for each in (own, other))
+            yield SettingDifference(treatment, device, name, before, after)
+    read = {name for side in (ours, theirs) for known in side.values() for _, name in known}
+    for device, name, was, now in _unlike_queues(former, latter):
+        for treatment in shared if name not in read else ():
+            yield SettingDifference(treatment, device, name, (was,), (now,))
+
+
+def _unlike_queues(former: Results, latter: Results) -> Iterator[tuple[str, str, str, str]]:
+    """Device of the latter, tunable, and its values when the studies began."""
+    for host, own, other in _pairs(former, latter):
+        place = f"{host}:" if len(latter.facts) > 1 else ""
+        for one, two in _of_targets(own, other):
+            for folder, name in (("queue", "queue"), ("iosched", "queue.iosched")):
+                left, right = (each.get(folder) or {} for each in (one, two))
+                for key in (key for key in left if left[key] != right.get(key, left[key])):
+                    before, after = (_chosen(str(each[key])) for each in (left, right))
+                    if before != after:
+                        yield f"{place}{two['name']}", f"{name}.{key}", before, after
+
+
+def _chosen(value: str) -> str:
+    """Of ``none [bfq]`` what is in force."""
+    _, bracket, rest = value.partition("[")
+    return rest.partition("]")[0] if bracket else value
+
+
+def _of_targets(own: _Facts, other: _Facts) -> Iterator[tuple[_Facts, _Facts]]:
+    """What was noted of the devices of the targets that both have, each with its ``name`` and the
+    ``target``."""
+    left, right = own.get("targets") or {}, other.get("targets") or {}
+    for name in (name for name in left if name in right):
+        found = [_of_target(facts, name) for facts in (own, other)]
+        if all(found):
+            yield found[0], found[1]
+
+
+def _of_target(facts: _Facts, target: str) -> _Facts:
+    device = str((facts["targets"][target] or {}).get("device") or "")
+    known = (facts.get("devices") or {}).get(device)
+    return {**known, "name": device, "target": target} if known else {}
 
 
 def _in_force(results: Results) -> dict[Treatment, dict[tuple[str, str], set[str]]]:
@@ -479,7 +660,7 @@ def _unlike_programs(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str
 
 
 def _disks(own: _Facts, other: _Facts) -> Iterator[str]:
-    return (f"disk of {name} {a} and {b}" for name, a, b in _unlike_disks(own, other))
+    return (f"{name} {a} and {b}" for name, a, b in _unlike_disks(own, other))
 
 
 def _unlike_disks(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str]]:
@@ -487,7 +668,11 @@ def _unlike_disks(own: _Facts, other: _Facts) -> Iterator[tuple[str, str, str]]:
     for name in (name for name in left if name in right):
         a, b = (_disk(each.get(name)) for each in (left, right))
         if a != b:
-            yield name, a, b
+            yield f"disk of {name}", a, b
+    for one, two in _of_targets(own, other):
+        a, b = (str(each.get("firmware_rev") or each.get("rev") or "") for each in (one, two))
+        if a and b and a != b:
+            yield f"firmware of {one['target']}", a, b
 
 
 def _disk(target: Mapping[str, Any] | None) -> str:
