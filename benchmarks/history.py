@@ -22,6 +22,9 @@ the first changed one, which is 1, to the one on which it was told; 61 where it 
 *Error of size*: of the ratio said at the end, found changes only.  A step of 2 % is the margin:
 what is told of it decides nothing.
 
+*Intervals* of place and ratio must hold the true ones of 95 % of the steps that were told, both
+when they were told first and at the end; of each kind of noise the share is printed.
+
 *Many series*: a store in which one of ten series has a step of 10 %; of the series of which a
 change is told, the share that have none.
 
@@ -56,7 +59,7 @@ from scipy.stats import beta
 
 from iotrial.stats.changes import SeriesHistory, among, changes
 
-MARGIN, ERROR = 0.02, 0.05
+MARGIN, ERROR, HOLD = 0.02, 0.05, 0.95
 OURS, PLAIN, DEFAULT, EQUAL, LENIENT = (
     "iotrial", "5 % of last 7", "Otava p 0.001", "Otava, equal rate", "Otava, normal noise",
 )  # fmt: skip
@@ -69,11 +72,13 @@ EVERY, BATCH = 5, 8
 
 @dataclass(slots=True)
 class Looked:
-    """A series, and the alarms of each method; ``own`` is what iotrial says at the end."""
+    """A series, and the alarms of each method; ``own`` is what iotrial says at the end, ``then``
+    what it said on the night on which it told the first change."""
 
     series: Night
     name: str
     own: SeriesHistory
+    then: SeriesHistory | None
     alarms: dict[str, list[Alarm]]
     by_p: Mapping[float, list[Alarm]] = field(default_factory=dict)
 
@@ -83,10 +88,13 @@ def looked(asked: tuple[str, list[Night], str]) -> list[Looked]:
     theirs = otava(python, many, MARGIN, 1 if many[0].truths else EVERY) if python else []
     found = []
     for at, series in enumerate(many):
-        own = changes(series.points(), margin=MARGIN, error=ERROR)
+        points = series.points()
+        own = changes(points, margin=MARGIN, error=ERROR)
         alarms = {OURS: alarms_of(own), PLAIN: plain(series)}
+        told = alarms[OURS][0].told if series.truths and alarms[OURS] else None
+        then = changes(points[: told + 1], margin=MARGIN, error=ERROR) if told else None
         by_p = theirs[at] if theirs else {}
-        found.append(Looked(series, name, own, alarms, by_p))
+        found.append(Looked(series, name, own, then, alarms, by_p))
     return found
 
 
@@ -227,17 +235,27 @@ def value(found: Found) -> float:
 
 def tell_intervals(limits: Limits, found: Sequence[Looked]) -> None:
     """What iotrial's intervals hold, of steps that it told."""
-    placed, sized = [], []
-    for each in found:
-        for change in each.own.changes:
-            alarm = Alarm(0, int(change.first), change.ratio)
-            truth = truth_of(alarm, each.series)
-            if change.state == "confirmed" and truth and truth.first == truth.last:
-                placed.append(change.earliest <= truth.first <= change.latest)
-                sized.append(change.low <= truth.ratio <= change.high)
-    print(f"\nintervals of iotrial, of {len(placed)} steps that were told")
-    limits.tell("  hold the place", share_of(placed), form=".2f")
-    limits.tell("  hold the ratio", share_of(sized), form=".2f")
+    steps = [
+        (when, each.series.noise, change, truth)
+        for each in found
+        for when, own in (("at the end", each.own), ("when told", each.then))
+        for change in (own.changes if own else ())
+        if change.state == "confirmed"
+        and (truth := truth_of(Alarm(0, int(change.first), change.ratio), each.series))
+        and truth.first == truth.last
+    ]
+    for when in ("at the end", "when told"):
+        own_steps = [(noise, c, t) for said, noise, c, t in steps if said == when]
+        print(f"\nintervals of iotrial, of {len(own_steps)} steps, {when}")
+        placed = [c.earliest <= t.first <= c.latest for _, c, t in own_steps]
+        limits.at_least(f"  {when}: hold the place", share_of(placed), HOLD, form=".2f")
+        sized = [(noise, c.low <= t.ratio <= c.high) for noise, c, t in own_steps]
+        held = share_of([holds for _, holds in sized])
+        limits.at_least(f"  {when}: hold the ratio", held, HOLD, form=".2f")
+        for noise in NOISES:
+            kind = [holds for each, holds in sized if each == noise]
+            if kind:
+                limits.tell(f"    {noise}", share_of(kind), form=".2f")
 
 
 def store(asked: tuple[int, int, int]) -> tuple[float, list[bool]]:
