@@ -1,6 +1,6 @@
 """How often a change is told that is none, and how soon one that is: change points of nightly runs.
 
-    ./dev bench history [--quick] [--series 8] [--years 40] [--seed 1] [--cores 2]
+    ./dev bench history [--quick] [--series 6] [--years 40] [--seed 1] [--cores 2]
                         [--peers PYTHON] [--no-peers]
 
 Series of a point a night, with known truth (_history_series.py): noise from night to night of 2 %
@@ -292,7 +292,7 @@ def tell_stores(limits: Limits, stores: int, series: int, asked: argparse.Namesp
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="few series")
-    parser.add_argument("--series", type=int, default=8, help="of each kind of noise")
+    parser.add_argument("--series", type=int, default=6, help="of each kind of noise")
     parser.add_argument("--years", type=int, default=40, help="of each, for iotrial's alarms")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))

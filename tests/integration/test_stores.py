@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 import json
 import os
@@ -535,6 +536,28 @@ def test_of_two_weeks_the_planted_changes_are_told_with_what_changed_beside_them
     code, said = verb("history", "setting", "--treatment", "scheduler=none", "--store", url)
     assert code == 1
     assert "queue.nr_requests on loop0 was 128, is 64" in said
+    assert "●" not in said, "a picture is for terminals"
+
+
+def test_what_was_told_before_since_is_shown_and_fails_no_job(
+    url: str, fortnight: list[Path], tmp_path: Path, verb: Verb
+) -> None:
+    setting = [folder for folder in fortnight if folder.name.startswith("setting")]
+    assert verb("push", *map(str, setting), "--store", url)[0] == 0
+    told = dt.datetime.fromtimestamp(BEGAN + 12 * DAY, dt.UTC).date()  # begun two nights before
+    for since, code in (
+        ("25h", 1), ("12h", 0), ("30d", 1), (str(told), 1), (str(told + dt.timedelta(1)), 0),
+    ):  # fmt: skip
+        found, said = verb("history", "--since", since, "--store", url)
+        assert (since, found) == (since, code)
+        assert "worse, −15.7 %" in said
+        assert ("told before --since" in said) == (code == 0)
+    assert verb("history", "--store", url)[0] == 1
+    (later,) = nights(first(tmp_path, "other"), tmp_path, 1, since=25)
+    assert verb("push", str(later), "--store", url)[0] == 0
+    assert verb("history", "--store", url)[0] == 0, "told more than a week before the newest"
+    assert verb("history", "setting", "--store", url)[0] == 1, "the newest of what is asked for"
+    assert verb("history", "--since", "monday", "--store", url)[0] == 2
 
 
 def test_machines_are_told_apart_and_a_a_nights_are_the_yardstick(

@@ -26,8 +26,9 @@ independent nights.
 Student's t with 3 degrees of freedom, with 2 % of wild nights, of unequal trials, autoregressive
 with 0.6 and 0.8, and white with a slow wander.  At 5 % the share of years with a false alarm was 0
 to 1 % in noise that is independent from night to night or autoregressive with 0.6, 4 % with 0.8.
-Where a wander of three weeks makes three tenths of the variance it was 14 %: the level does move
-there, and a margin as large as the noise is what keeps it from being told.  Errors below 1 % are
+Where a wander of three weeks makes three tenths of the variance it was 11 and 14 % (2 % with a
+margin as large as the noise): the level does move there, and only a margin keeps that from being
+told.  Errors below 1 % are
 extrapolated.
 
 *Weights.*  The variance of a night is that between nights and that of its trials over their number.
