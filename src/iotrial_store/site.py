@@ -14,7 +14,7 @@ import re
 import shlex
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -66,7 +66,13 @@ class SiteCounts:
 
 
 def check_site_folder(out: Path) -> None:
-    """Raises UsageError for a folder that holds something else than a site made before."""
+    """Raises UsageError for a mount point, and for a folder that holds something else than a site
+    made before."""
+    if out.is_mount():
+        raise UsageError(
+            f"{out} is a mount point, which cannot be replaced as a whole",
+            advice=f"Name a folder in it: --out {shlex.quote(str(out / 'site'))}",
+        )
     if out.exists() and any(out.iterdir()) and not (out / MARKER).is_file():
         raise UsageError(
             f"{out} is not empty, and no site that iotrial made",
@@ -96,9 +102,12 @@ def write_site(out: Path, pages: Iterator[tuple[str, str]]) -> SiteCounts:
     return SiteCounts(counts["studies"], sum(counts.values()))
 
 
-def store_site(store: ResultStore, study: str = "") -> Iterator[tuple[str, str]]:
-    """(path, text) of every page of all studies, or of one.  Raises UsageError where the store does
-    not have it."""
+def store_site(
+    store: ResultStore, study: str = "", *, told: Callable[[int, int, str], None] | None = None
+) -> Iterator[tuple[str, str]]:
+    """(path, text) of every page of all studies, or of one; ``told`` is called after each report,
+    with how many of how many there are, and what it is of.  Raises UsageError where the store does
+    not have the study."""
     many = series_of(store, study)  # first: results that are pushed meanwhile have pages, too
     found = [row for row in studies(store) if study in {"", row["study"]}]
     if study and not found:
@@ -114,14 +123,17 @@ def store_site(store: ResultStore, study: str = "") -> Iterator[tuple[str, str]]
             answer = f"Pretended: {row['answer']}" if made_up else row["answer"]
             doubted = doubts.get(str(row["result"]), "none")
             rows[str(row["study"])].append({**row, "answer": answer, "doubts": doubted})
-    told: dict[str, list[StoreHistory]] = {name: [] for name in rows}
+    changed: dict[str, list[StoreHistory]] = {name: [] for name in rows}
     for each in histories(store, many, margin=MARGIN, error=ERROR):
-        told[each.series.study].append(each)
-    yield "index.html", render.html(_index(found, rows, told))
+        changed[each.series.study].append(each)
+    yield "index.html", render.html(_index(found, rows, changed))
     for name, those in rows.items():
-        yield f"studies/{_file(name)}", render.html(_study(name, those, told[name]))
-        for one in those:
-            yield f"results/{_file(str(one['result']))}", _report(store, one)
+        yield f"studies/{_file(name)}", render.html(_study(name, those, changed[name]))
+    every = [one for those in rows.values() for one in those]
+    for number, one in enumerate(every, 1):
+        yield f"results/{_file(str(one['result']))}", _report(store, one)
+        if told:
+            told(number, len(every), f"{one['study']} {day(one['began'])}".rstrip())
 
 
 def _doubts(store: ResultStore) -> dict[str, str]:

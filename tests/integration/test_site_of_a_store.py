@@ -11,7 +11,10 @@ import pytest
 
 from browsing import Browser
 from iotrial.cli.main import status
-from iotrial.errors import FormatError
+from iotrial.errors import FormatError, UsageError
+from iotrial_store.folder import made_again
+from iotrial_store.model import ResultStore
+from iotrial_store.site import check_site_folder
 from nightly import PlantedChange, first, nights
 from old_results import DATA, unpacked
 
@@ -94,13 +97,43 @@ def test_a_site_is_replaced_and_nothing_else_is(url: str, site: Path, tmp_path: 
 def test_a_folder_that_is_damaged_leaves_the_others_readable(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def damaged(folder: Path) -> None:
-        raise FormatError(f"{folder}/plan.jsonl: line 1: <b>")
+    made: list[str] = []
 
-    monkeypatch.setattr("iotrial_store.site.open_results", damaged)
+    def damaged(store: ResultStore, result: str, into: Path) -> None:
+        made.append(result)
+        if len(made) == 1:
+            raise FormatError(f"{into}/plan.jsonl: line 1: <b>")
+        made_again(store, result, into)
+        if len(made) == 2:
+            (into / "measurements.jsonl").write_text("<b>\n")
+
+    monkeypatch.setattr("iotrial_store.site.made_again", damaged)
     assert status(["site", "--store", url, "--out", str(tmp_path / "s"), "--study", "kernel"]) == 0
-    (said, *_) = (path.read_text() for path in (tmp_path / "s/results").iterdir())
-    assert re.search("<p>[0-9a-f]{16}/plan.jsonl: line 1: &lt;b&gt;</p>", said)
+    pages = [(tmp_path / f"s/results/{name}.html").read_text() for name in made]
+    assert len(pages) == 14
+    assert re.search("<p>[0-9a-f]{16}/plan.jsonl: line 1: &lt;b&gt;</p>", pages[0])
+    assert re.search("<p>[0-9a-f]{16}/", pages[1])
+    assert ["No report" in page for page in pages] == [True, True] + 12 * [False]
+
+
+def test_a_mount_point_is_refused_with_a_folder_in_it_named() -> None:
+    with pytest.raises(UsageError, match="is a mount point") as found:
+        check_site_folder(Path("/proc"))
+    assert "--out /proc/site" in found.value.advice
+
+
+def test_it_tells_on_stderr_how_many_reports_there_are(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("iotrial_store.cli.site._EVERY", 0.0)
+    words = ["site", "--store", url, "--out", str(tmp_path / "s"), "--study", "kernel"]
+    assert status(words) == 0
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split()[0] for line in lines] == [f"{number}/14" for number in range(1, 15)]
+    assert all("ETA" in line for line in lines[1:-1])
+    assert re.search("kernel 2026-(09|10)-[0-9]{2}$", lines[0])
+    assert status([*words, "--quiet"]) == 0
+    assert not capfd.readouterr().err
 
 
 @pytest.mark.browser

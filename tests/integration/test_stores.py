@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import io
 import json
 import os
+import pty
 import random
 import re
 import shutil
@@ -489,6 +491,64 @@ def test_of_two_weeks_the_planted_changes_are_told_with_what_changed_beside_them
     code, said = verb("history", "setting", "--treatment", "scheduler=none", "--store", url)
     assert code == 1
     assert "queue.nr_requests on loop0 was 128, is 64" in said
+    assert "●" not in said, "a picture is for terminals"
+
+
+def on_a_terminal(*words: str, **environment: str) -> list[str]:
+    """What ``iotrial`` says in a window of 80 columns, without its colours."""
+    ours, theirs = pty.openpty()
+    call = "from iotrial.cli.main import main; main()"
+    with subprocess.Popen(
+        [sys.executable, "-c", call, *words], stdin=subprocess.DEVNULL, stdout=theirs,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment},
+    ) as process:  # fmt: skip
+        os.close(theirs)
+        said = b""
+        with suppress(OSError):  # the end, as a terminal has it
+            while part := os.read(ours, 65536):
+                said += part
+        os.close(ours)
+    assert process.returncode in {0, 1}
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", said.decode()).splitlines()
+
+
+def test_on_a_terminal_what_changed_is_drawn_and_a_study_that_is_named_whole(
+    fortnight: list[Path], tmp_path: Path, verb: Verb
+) -> None:
+    url = f"file:{tmp_path}/store"
+    assert verb("push", *map(str, fortnight), "--store", url)[0] == 0
+    lines = on_a_terminal("history", "--store", url, PYTHONIOENCODING="utf-8")
+    drawn = [line.partition(":")[0] for line in lines if "nights differ by" in line]
+    assert drawn == ["kernel", "kernel", "setting"], "not those that did not change"
+    assert sum("│" in line for line in lines) == 15, "five lines each"
+    assert max(map(len, lines)) <= 80
+    lines = on_a_terminal("history", "noise", "--store", url, PYTHONIOENCODING="utf-8")
+    assert sum(line.count("●") for line in lines) == 26, "two series of thirteen points"
+    for words, encoding in ((["--quiet"], "utf-8"), ([], "ascii")):
+        plain = on_a_terminal("history", "noise", "--store", url, *words, PYTHONIOENCODING=encoding)
+        assert plain == ["2 series, 0 changed."]
+
+
+def test_what_was_told_before_since_is_shown_and_fails_no_job(
+    url: str, fortnight: list[Path], tmp_path: Path, verb: Verb
+) -> None:
+    setting = [folder for folder in fortnight if folder.name.startswith("setting")]
+    assert verb("push", *map(str, setting), "--store", url)[0] == 0
+    told = dt.datetime.fromtimestamp(BEGAN + 12 * DAY, dt.UTC).date()  # begun two nights before
+    for since, code in (
+        ("25h", 1), ("12h", 0), ("30d", 1), (str(told), 1), (str(told + dt.timedelta(1)), 0),
+    ):  # fmt: skip
+        found, said = verb("history", "--since", since, "--store", url)
+        assert (since, found) == (since, code)
+        assert "worse, −15.7 %" in said
+        assert ("told before --since" in said) == (code == 0)
+    assert verb("history", "--store", url)[0] == 1
+    (later,) = nights(first(tmp_path, "other"), tmp_path, 1, since=25)
+    assert verb("push", str(later), "--store", url)[0] == 0
+    assert verb("history", "--store", url)[0] == 0, "told more than a week before the newest"
+    assert verb("history", "setting", "--store", url)[0] == 1, "the newest of what is asked for"
+    assert verb("history", "--since", "monday", "--store", url)[0] == 2
 
 
 def test_machines_are_told_apart_and_a_a_nights_are_the_yardstick(

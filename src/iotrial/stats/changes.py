@@ -26,8 +26,9 @@ independent nights.
 Student's t with 3 degrees of freedom, with 2 % of wild nights, of unequal trials, autoregressive
 with 0.6 and 0.8, and white with a slow wander.  At 5 % the share of years with a false alarm was 0
 to 1 % in noise that is independent from night to night or autoregressive with 0.6, 4 % with 0.8.
-Where a wander of three weeks makes three tenths of the variance it was 14 %: the level does move
-there, and a margin as large as the noise is what keeps it from being told.  Errors below 1 % are
+Where a wander of three weeks makes three tenths of the variance it was 11 and 14 % (2 % with a
+margin as large as the noise): the level does move there, and only a margin keeps that from being
+told.  Errors below 1 % are
 extrapolated.
 
 *Weights.*  The variance of a night is that between nights and that of its trials over their number.
@@ -37,8 +38,9 @@ Nights that were invalid, or of which more than half of the trials are doubted, 
 is beyond the margin by :data:`_BEYOND` standard errors.
 
 *After a change* the search begins anew from it; spread and likeness of neighbours are kept.  Where
-the change is, and how large, is then said from all nights between its neighbours: places weigh as
-their likelihoods do, an interval holds 95 % of the weight.
+the change is, is then said from all nights between its neighbours: places weigh as their
+likelihoods do, an interval holds 95 % of the weight.  How large it is, all nights of the series
+say together (:mod:`iotrial.stats.steps`).
 
 *Many series*: :func:`among` divides the error by their number (Bonferroni), or holds the expected
 share of those without a change among all that are told to have one (Benjamini and Hochberg), where
@@ -63,17 +65,19 @@ References:
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.special import ndtr, stdtrit
+from scipy.special import ndtr
 
 from iotrial.stats import MAD_OF_NORMAL
 from iotrial.stats.blocks import ARITHMETIC, Floats, Indices
-from iotrial.stats.noise import StandardDeviation
+from iotrial.stats.noise import CONFIDENCE, StandardDeviation
+from iotrial.stats.steps import WANDERS, LogStep, log_steps
 
 YEAR = 365
 """Points for which the error is stated."""
@@ -85,7 +89,6 @@ FEWEST_AFTER = 3
 """Points from which a change is told: two wild nights in a row are not one."""
 FARTHEST = 90
 """Points after a change in which it is looked for."""
-CONFIDENCE = 0.95
 _CLIP = 3.0
 _SHARE_OF_SQUARES = float(
     2 * ndtr(_CLIP)
@@ -101,10 +104,6 @@ _MEDIAN = math.sqrt(math.pi / 2)
 _PERHAPS = 3.0, 2
 """A change that may be: T, and points after it, at least."""
 
-_WANDERS = (
-    (0.0, 0.0),
-    *((a, f) for a in (0.25, 0.5, 0.75, 1.0) for f in (0.3, 0.6, 0.8, 0.9, 0.97)),
-)
 _WHITE = 0.3
 """How plausible white noise is beforehand."""
 _LAGS = 20
@@ -144,8 +143,7 @@ class HistoryChange:
     """``first`` is the time of the first point after the change, which lies between ``earliest``
     and ``latest`` with 95 %; the level after it is ``ratio`` times that before.  ``told`` is the
     time of the point that confirmed it.  Of one that may be, ``more`` points like those after it
-    would confirm it.  The interval of the ratio holds less often than its 95 % where neighbouring
-    nights are much alike: 88 % (benchmarks/history.py)."""
+    would confirm it.  ``low`` and ``high`` hold the ratio with 95 %."""
 
     first: float
     earliest: float
@@ -249,7 +247,7 @@ def _least_error(
 def _sums(size: int) -> tuple[Floats, Floats]:
     """For each wander the sum of all correlations of n nights, n from 0 on, and those of lags."""
     lag = np.arange(1, size + 1)
-    rows = np.array([share * keep**lag for share, keep in _WANDERS])
+    rows = np.array([share * keep**lag for share, keep in WANDERS])
     n = np.arange(size + 1)
     zero = np.zeros((len(rows), 1))
     plain = np.hstack([zero, np.cumsum(rows, axis=1)])
@@ -258,7 +256,7 @@ def _sums(size: int) -> tuple[Floats, Floats]:
     return n + 2 * (n * plain[:, last] - by_lag[:, last]), rows[:, :_LAGS]
 
 
-_PLAUSIBLE = np.log([_WHITE] + [(1 - _WHITE) / (len(_WANDERS) - 1)] * (len(_WANDERS) - 1))
+_PLAUSIBLE = np.log([_WHITE] + [(1 - _WHITE) / (len(WANDERS) - 1)] * (len(WANDERS) - 1))
 
 
 def _size(points: int) -> int:
@@ -467,10 +465,11 @@ class _Series:
                 return top
         return None
 
-    def perhaps(self, start: int, past: _Past, need: float, told: int) -> HistoryChange | None:
-        """A change that the last points may be the first of, and how many more would tell it."""
+    def perhaps(self, start: int, past: _Past, need: float, told: int) -> tuple[int, int] | None:
+        """The place of a change that the last points may be the first of, and how many more would
+        tell it."""
         least, fewest = _PERHAPS
-        found: tuple[float, HistoryChange] | None = None
+        found: tuple[float, int, int] | None = None
         last = len(self._values)
         for place in self._places(start, past):
             after = last - place
@@ -488,61 +487,71 @@ class _Series:
             )
             passed = np.flatnonzero((abs(value) * grown > need) & (many >= FEWEST_AFTER))
             if len(passed):
-                more = max(1, int(passed[0]))
-                point = self._point((start, place, last), past, "may be", more=more)
-                found = abs(value), point
-        return found[1] if found else None
+                found = abs(value), place, max(1, int(passed[0]))
+        return found[1:] if found else None
 
     def history(
-        self, found: Sequence[_Top], possible: HistoryChange | None, error: float
+        self, found: Sequence[_Top], possible: tuple[int, int] | None, error: float
     ) -> SeriesHistory:
-        past, points = _Past(self._known), []
-        places = [0, *(top.place for top in found), len(self._values)]
-        spread = None
-        for at, top in enumerate(found, 1):
-            begin, end = places[at - 1], places[at + 1]
-            points.append(
-                self._point((begin, top.place, end), past, "confirmed", told=self._times[top.told])
+        """``possible``: the place of a change that may be, and how many more points would tell."""
+        past, spread = _Past(self._known), None
+        told = [top.place for top in found]
+        ends = [0, *told, *(possible or ())[:1], len(self._values)]
+        ranges: list[tuple[int, int, int]] = []
+        for begin, place, end in zip(ends, ends[1:], ends[2:], strict=False):
+            before = self.before(begin, place, past)
+            earliest, best, latest = self._place(before, begin, place, end)
+            if ranges and best <= ranges[-1][1]:
+                best = place
+            ranges.append((earliest, best, latest))
+            if place in told:
+                past = past.joined(before)
+        begin = told[-1] if told else 0
+        if len(self._values) - begin > 1 and len(self._values) + past.df >= FEWEST:
+            spread = self.before(begin, len(self._values), past).spread
+        steps = self._steps([best for _, best, _ in ranges])
+        changed = []
+        for at, ((earliest, best, latest), step) in enumerate(zip(ranges, steps, strict=True)):
+            sure = at < len(found)
+            changed.append(
+                HistoryChange(
+                    first=self._times[best],
+                    earliest=self._times[earliest],
+                    latest=self._times[latest],
+                    ratio=math.exp(step.size),
+                    low=math.exp(step.size - step.half),
+                    high=math.exp(step.size + step.half),
+                    state="confirmed" if sure else "may be",
+                    told=self._times[found[at].told] if sure else None,
+                    more=0 if sure or not possible else possible[1],
+                )
             )
-            past = past.joined(self.before(begin, top.place, past))
-        if len(self._values) - places[-2] > 1 and len(self._values) + past.df >= FEWEST:
-            spread = self.before(places[-2], len(self._values), past).spread
-        return SeriesHistory(
-            tuple([*points, possible] if possible else points),
-            len(self._values), self._left, spread, error,
-        )  # fmt: skip
+        return SeriesHistory(tuple(changed), len(self._values), self._left, spread, error)
 
-    def _point(
-        self,
-        stretch: tuple[int, int, int],
-        past: _Past,
-        state: State,
-        *,
-        told: float | None = None,
-        more: int = 0,
-    ) -> HistoryChange:
-        """Where the change in a ``stretch`` (its begin, the place as it was told, its end) is, and
-        how large."""
-        start, place, end = stretch
-        before = self.before(start, place, past)
-        earliest, place, latest = self._place(before, start, place, end)
-        before = self.before(start, place, past)
-        after = end - place
-        level, _, _ = _center(self._values[place:end], np.ones(after))
-        error = before.spread * math.sqrt(float(before.variance(np.array([after]), self._size)[0]))
-        df = max(before.nights - 1 + past.df, 1)
-        half = float(stdtrit(df, (1 + CONFIDENCE) / 2)) * error
-        size = level - before.center
-        return HistoryChange(
-            first=self._times[place],
-            earliest=self._times[earliest],
-            latest=self._times[latest],
-            ratio=math.exp(size),
-            low=math.exp(size - half),
-            high=math.exp(size + half),
-            state=state,
-            told=told,
-            more=more,
+    def _steps(self, places: Sequence[int]) -> tuple[LogStep, ...]:
+        """How large the changes at ``places`` are, outliers of each stretch clipped."""
+        if not places:
+            return ()
+        n = len(self._values)
+        stretches = [slice(*ends) for ends in itertools.pairwise([0, *places, n])]
+        centers = np.concatenate(
+            [
+                np.full(len(part), _center(part, np.ones(len(part)))[0])
+                for part in (self._values[each] for each in stretches)
+            ]
+        )
+        rest = self._values - centers
+        _, _, spread = _center(rest, np.ones(n))
+        of_trials = self._within[-1] / self._trials
+        between = max(spread**2 - float(of_trials.mean()), 0.0)
+        variances = np.maximum(between + of_trials, self._least**2)
+        clip = _CLIP * max(spread, self._least)
+        return log_steps(
+            centers + np.clip(rest, -clip, clip),
+            np.asarray(variances / variances.mean()),
+            places,
+            known=self._known,
+            least=self._least,
         )
 
     def _place(self, before: _Before, start: int, place: int, end: int) -> tuple[int, int, int]:

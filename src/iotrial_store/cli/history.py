@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING
 
 import click
 
-from iotrial.cli.output import Output, common
+from iotrial.cli.output import Output, can_move, common
 from iotrial.report.layout import TextTable
-from iotrial.units import format_change, format_value, parse_fraction
+from iotrial.units import format_change, format_value, parse_fraction, parse_seconds
 from iotrial_store.cli import store_at, store_option
 
 if TYPE_CHECKING:
     from iotrial_store.history import StoreChange, StoreHistory
 
 _SHOWN = 6
+
+
+def _since(text: str) -> tuple[float, bool]:
+    """Seconds, and whether they are before the newest results; else since 1970 in UTC."""
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        try:
+            return parse_seconds(text), True
+        except ValueError:
+            raise ValueError(
+                f"{text!r} is neither a day such as 2026-11-20 nor a time such as 30d"
+            ) from None
+    return dt.datetime.combine(day, dt.time(), dt.UTC).timestamp(), False
 
 
 @click.command()
@@ -39,6 +53,15 @@ _SHOWN = 6
     metavar="SHARE",
     help="Of all series told to have changed, at most so many are expected not to have, in a year.",
 )
+@click.option(
+    "--since",
+    type=click.types.FuncParamType(_since),
+    default="7d",
+    show_default=True,
+    metavar="DAY|TIME",
+    help="What became worse counts for the exit code where the results that told it are of this"
+    " day or later (2026-11-20), or of so long before the newest (30d).",
+)
 @click.option("--all", "every", is_flag=True, help="List series without a change, too.")
 @store_option
 @common
@@ -49,6 +72,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     treatment: str | None,
     margin: float,
     error: float,
+    since: tuple[float, bool],
     every: bool,  # noqa: FBT001 (click's)
     url: str | None,
 ) -> int:
@@ -56,11 +80,12 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
 
     A point is one results folder, without INVALID and doubted trials; each machine has a series of
     its own.
-    Exit code 1: something became worse.
+    Exit code 1: something became worse, and results since then (--since) told it.
 
     \b
     Example:
       iotrial history nightly
+      iotrial history nightly --since 30d
       iotrial history nightly --metric read.clat.p99 --treatment scheduler=none
       iotrial history --store postgresql://db.example.org/iotrial --json
     """
@@ -74,24 +99,44 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
                 "the store has no such series", advice="See what it has: iotrial list, iotrial find"
             )
         found = histories(store, many, margin=margin, error=error)
-    output.document({"margin": margin, "error": error, "series": [_row(each) for each in found]})
+    begin, relative = since
+    if relative:
+        begin = max(each.series.points[-1].time for each in found) - begin
+    output.document({
+        "margin": margin, "error": error, "since": begin, "series": [_row(each) for each in found],
+    })  # fmt: skip
     table = TextTable(
         "study", "treatment", "metric", "machines", "points", "noise", "now", "changes"
     )
     for each in found:
         if each.changes or every:
             table.add_row(*_line(each))
-    changed = [each for each in found if each.changes]
-    output.answer(_said(found))
-    if changed or every:
+    worse = sum(_counts(change, begin) for each in found for change in each.changes)
+    output.answer(_said(found) + (f" {worse} worse, told since {_day(begin)}." if worse else ""))
+    if any(each.changes for each in found) or every:
         output.answer(table)
-    for each in changed:
+    for each in found:
+        if each.changes or study or every:
+            _draw(output, each)
         for change in each.changes:
-            output.answer(_told(each, change))
-    worse = any(
-        change.worse and change.at.state == "confirmed" for each in found for change in each.changes
-    )
+            output.answer(_told(each, change, begin))
     return 1 if worse else 0
+
+
+def _counts(change: StoreChange, begin: float) -> bool:
+    """Whether it counts for the exit code.  The night that told it is asked: a small change is told
+    many nights after it began."""
+    return bool(change.worse) and change.at.told is not None and change.at.told >= begin
+
+
+def _draw(output: Output, each: StoreHistory) -> None:
+    """On a terminal that can show it."""
+    from iotrial_store.trend_text import trend_text
+
+    console = output.answers
+    if can_move(console) and not output.quiet and console.encoding.startswith("utf"):
+        drawn = trend_text(each, console.width)
+        output.answer(*(["", drawn] if drawn else []))
 
 
 def _said(found: tuple[StoreHistory, ...]) -> str:
@@ -119,15 +164,20 @@ def _line(each: StoreHistory) -> tuple[str, ...]:
     )
 
 
-def _told(each: StoreHistory, change: StoreChange) -> str:
+def _told(each: StoreHistory, change: StoreChange, begin: float) -> str:
     at, series = change.at, each.series
     how = {True: "worse", False: "better", None: "changed"}[change.worse]
     sure = "" if at.state == "confirmed" else f" (may be: {at.more} more points like these tell)"
     size = f"{format_change(at.ratio)} ({format_change(at.low)} … {format_change(at.high)})"
     pair = f"{change.before[:8]} before, {change.after[:8]} after"
+    old = (
+        "; told before --since"
+        if change.worse and sure == "" and not _counts(change, begin)
+        else ""
+    )
     what = f"{series.workload} {series.treatment}, {series.metric}"
     lines = [
-        f"{_day(at.first)}  {what}: {how}, {size}{sure}",
+        f"{_day(at.first)}  {what}: {how}, {size}{sure}{old}",
         f"  between {_day(at.earliest)} and {_day(at.latest)}; {pair}",
     ]
     for one in change.beside[:_SHOWN]:
