@@ -216,11 +216,27 @@ def test_a_night_that_is_slower_fails_with_its_verdicts_and_is_pushed_all_the_sa
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_night_without_verdicts_fails_and_keeps_what_there_is(
+def test_the_first_night_of_a_study_succeeds_and_is_pushed(
     service: str, runner: Runner, tmp_path: Path
 ) -> None:
-    """The first one of its study: nothing to be compared with."""
+    """There is nothing to be compared with."""
     stored(runner, first(tmp_path, "other"), 1.0)
+    outcome = SERVICES[service](runner)
+    assert outcome.code == 0, runner.said
+    assert all(everything(outcome.uploaded).values()), outcome.uploaded
+    assert "<skipped" in (runner.folder / "verdicts.xml").read_text()
+    assert sessions(runner) == 9
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_night_without_verdicts_fails_and_keeps_what_there_is(
+    service: str, runner: Runner, base: Path
+) -> None:
+    """Its load is another one than that of all nights before."""
+    stored(runner, base, 1.0)
+    other = STUDY.replace('bs = "4k"', 'bs = "64k"')
+    assert other != STUDY
+    (runner.folder / "nightly.toml").write_text(other)
     outcome = SERVICES[service](runner)
     assert outcome.code == 2, runner.said
     assert sessions(runner) == 9, "it was pushed"
