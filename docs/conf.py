@@ -42,11 +42,12 @@ PUBLIC = """
    :members: doubts
 .. autoclass:: iotrial.model.finding.Comparison
 .. autoclass:: iotrial.model.finding.Finding
+.. autoclass:: iotrial.model.finding.RankVerdict
 .. autoclass:: iotrial.model.trial.Doubt
 .. autoexception:: iotrial.errors.IotrialError
 ```
 """
-"""What docs/python.md uses, from the docstrings."""
+"""What docs/python.md calls public, from the docstrings."""
 
 
 def navigation() -> str:

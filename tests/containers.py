@@ -132,6 +132,7 @@ def plain_debian(suite: str = "", packages: str = "fio,kmod") -> Path:
                 [
                     *("mmdebstrap", "--mode=root", "--variant=minbase", "--format=directory"),
                     *("--quiet", f"--include={packages}", f"--aptopt={options}"),
+                    "--dpkgopt=force-unsafe-io",  # what a loss of power spoils is made again
                     *(wanted, str(made), "-"),
                 ],
                 input="".join(f"{line}\n" for line in lines),

@@ -128,10 +128,35 @@ def works(machine: Machine) -> None:
     (machine.home / "sysctl.conf").write_text("vm.dirty_ratio = 10\nvm.no_such_knob = 1\n")
     found = machine.run("iotrial", "lint", "sysctl.conf", "--json").stdout
     assert "no_such_knob" in found
-    for verb in ("vmlab", "check", "record"):
+    labs = json.loads(machine.run("iotrial", "vmlab", "list", "--json").stdout)
+    assert "disks" in str(labs)
+    for verb in ("check", "record"):
         assert f"Usage: iotrial {verb}" in machine.run("iotrial", verb, "--help").stdout
-    for shell in ("bash", "zsh", "fish"):
-        assert "_IOTRIAL_COMPLETE" in machine.run("iotrial", "completion", shell).stdout
+
+
+STORE = (
+    ("push", "pretended", "--store", "file:kept"),
+    ("list", "--store", "file:kept"),
+    ("history", "--store", "file:kept"),
+    ("site", "--store", "file:kept", "--out", "site"),
+)
+
+
+def stores(machine: Machine) -> None:
+    """What :func:`works` left is pushed, found again and made a site of, by the extra ``store``."""
+    answers = [machine.run("iotrial", *words, "--json").stdout for words in STORE]
+    pushed, listed, _, _ = map(json.loads, answers)
+    assert pushed["added"] == 1
+    assert "demo" in str(listed)
+    assert "demo" in (machine.home / "site/index.html").read_text("utf-8")
+
+
+def wants_store(machine: Machine) -> str:
+    """What each verb of a store says where its extra is missing: the same, and how to get it."""
+    said = {machine.run("iotrial", *words, code=2).stderr for words in STORE}
+    (only,) = said
+    assert "a store needs duckdb, which is not installed" in only
+    return only
 
 
 def measures(machine: Machine) -> None:

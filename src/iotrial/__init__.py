@@ -36,4 +36,4 @@ Grammar: a trial is *planned*, then *executed*; settings are *applied, held, res
 "Run" is a verb only on the command line.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -57,7 +57,7 @@ class LazyModule:
 
 def advice(name: str) -> str:
     """What gets an extra: into the environment that uv or pipx made, or any other."""
-    packages = " ".join(PACKAGES[name].values())
+    packages = shlex.join(PACKAGES[name].values())
     if Path(sys.prefix, _OF_UV).exists():
         return f"uv pip install --python {shlex.quote(sys.prefix)} {packages}"
     return f"pipx inject iotrial {packages}, or pip install 'iotrial[{name}]'"

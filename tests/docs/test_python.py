@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import io
 import re
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from iotrial.cli.main import status
+from public_names import PUBLIC, SHOWN
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "python.md").read_text("utf-8")
 
@@ -29,3 +32,16 @@ def test_ten_lines_open_judge_and_print(
     answer, *rest = said.getvalue().splitlines()
     assert answer
     assert any("scheduler" in line and "read.iops" in after for line, after in pairwise(rest))
+
+
+def test_each_public_name_is_on_the_site_and_says_what_it_is_and_what_it_raises() -> None:
+    assert {"open_results", "judge", "document", "Judged", "IotrialError"} <= set(PUBLIC)
+    assert sorted(each.rpartition(".")[2] for each in SHOWN) == sorted(PUBLIC)
+    for each in SHOWN:
+        module, _, name = each.rpartition(".")
+        found = getattr(import_module(module), name)
+        said = inspect.getdoc(found) or ""
+        assert len(said) > 60, each
+        if inspect.isfunction(found):
+            assert "Raises " in said, each
+            assert "return" in inspect.get_annotations(found), each

@@ -3,6 +3,7 @@ root file system made of packages, in a mount namespace that ends with the test.
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from debians import Machine, built, measures, works
+from debians import Machine, built, measures, stores, wants_store, works
 
 SUITES = ("bookworm", "trixie")
 PACKAGES = "ca-certificates,fio,man-db,mount,pipx,python3-venv"
@@ -41,6 +42,10 @@ def test_pipx_installs_what_works_away_from_a_checkout(machine: Machine, wheel: 
     machine.install(*command.split())
     machine.run("iotrial", "report", "pretended", "--as", "xlsx", "--out", "book.xlsx")
     assert (machine.home / "book.xlsx").read_bytes().startswith(b"PK")
+    command = "pipx inject iotrial duckdb 'psycopg[binary]' pyarrow"
+    assert f"{command}, or pip install 'iotrial[store]'" in wants_store(machine)
+    machine.install(*shlex.split(command))
+    stores(machine)
     if int(machine.run("pipx", "--version").stdout.split(".")[1]) >= 3:  # links manual pages
         assert "iotrial-run.1" in machine.run("man", "-w", "iotrial-run").stdout
     measures(machine)
@@ -52,7 +57,14 @@ def test_uv_installs_what_works_away_from_a_checkout(machine: Machine, wheel: Pa
     machine.install("./uv", "tool", "install", f"./{wheel.name}", **OF_UV)
     works(machine)
     said = machine.run("iotrial", "report", "pretended", "--as", "xlsx", code=2).stderr
-    command = next(line.strip() for line in said.splitlines() if "uv pip install" in line)
-    machine.install("./" + command.split()[0], *command.split()[1:], **OF_UV)
+    as_told(machine, said)
     machine.run("iotrial", "report", "pretended", "--as", "xlsx", "--out", "book.xlsx")
     assert (machine.home / "book.xlsx").read_bytes().startswith(b"PK")
+    as_told(machine, wants_store(machine))
+    stores(machine)
+
+
+def as_told(machine: Machine, said: str) -> None:
+    """Install what an error says, by the uv beside."""
+    command = next(line.strip() for line in said.splitlines() if "uv pip install" in line)
+    machine.install(*shlex.split(f"./{command}"), **OF_UV)

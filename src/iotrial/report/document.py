@@ -40,7 +40,8 @@ FORMAT = 1
 
 
 def document(judged: Judged) -> dict[str, Any]:
-    """The findings as plain data for :func:`json.dumps`.
+    """The findings as plain data for :func:`json.dumps`, in base units (seconds, bytes, 1/s).
+    Raises nothing of its own.
 
     ``ratio``, ``low`` and ``high`` are level / baseline (``low`` and ``high`` null where one
     block allows no interval); ``resolvable`` maps a workload to a fraction; ``trials`` counts
