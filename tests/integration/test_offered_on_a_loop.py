@@ -93,7 +93,7 @@ def test_in_a_directory_the_clients_read_one_file_that_goes_with_the_study(
 directory = "{data}"
 [workloads.open]
 tool = "fio"
-offered = {{ rates = [500, 700], within = {{ p99 = "200ms" }} }}
+offered = {{ rates = [500, 700], within = {{ p99 = "2s" }} }}
 options = {{ rw = "randread", bs = "4k", size = "8m", runtime = "2s" }}
 [factors.align]
 option = "bs"
