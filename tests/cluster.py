@@ -92,7 +92,7 @@ class Controller:
     are executed by ``inside``.  ``tracking`` is how Slurm knows the processes of a step.  Skips the
     test where there is no Slurm."""
 
-    cpus, kill_wait, patience, more = 2, 5, 30, ""
+    cpus, kill_wait, patience, more = 2, 20, 30, ""
 
     def __init__(
         self,

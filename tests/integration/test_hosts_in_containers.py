@@ -26,6 +26,7 @@ from iotrial.hosts.via.podman import HOST
 from iotrial.look.doctor import examine
 from iotrial.model.host import Access
 from iotrial.plan.load import load_study
+from moments import wait_until
 
 pytestmark = [
     pytest.mark.root,
@@ -195,10 +196,10 @@ def test_a_controller_that_is_killed_leaves_nothing_changed(
     container: Container, times: Callable[[int], int]
 ) -> None:
     before, network, struck = container.seen(), container.network(), 0
-    moments = random.Random(25)
-    for _ in range(often(times)):
+    moments, many = random.Random(25), often(times)
+    for number in range(many):
         process = container.run()
-        time.sleep(moments.uniform(0.3, LATEST))
+        wait_until(number, many, moments.uniform(0.3, LATEST), container.owed)
         process.kill()
         process.wait()
         struck += bool(container.owed())

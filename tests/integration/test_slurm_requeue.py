@@ -16,6 +16,7 @@ from test_slurm import JOURNALS, Site, cluster, lab, site
 from test_slurm_survives import LATEST, often
 
 from lab import why_not
+from moments import wait_until
 
 __all__ = ["cluster", "lab", "site"]
 
@@ -32,8 +33,8 @@ grep -la "filename[=]{folder}" /proc/[0-9]*/cmdline
 """What the next job sees of a node: what a run changes, its loads, what it still has to restore."""
 
 
-FREE_WITHIN = 40
-"""Seconds: KillWait is five here, and the machine may be busy."""
+FREE_WITHIN = 60
+"""Seconds: KillWait is 20 here, and the machine may be busy."""
 TRIALS = 4
 """Of the study: one block of four treatments."""
 
@@ -91,15 +92,15 @@ def test_a_job_that_is_preempted_ends_when_all_is_given_back(
     """iotrial holds the nodes from outside; Slurm cancels the job.  Its signal counts, and not that
     the guard hears nothing any more: that takes longer than a node may take to be free."""
     site.lease = 2 * FREE_WITHIN
-    before, moments, struck = site.seen(), random.Random(5), 0
+    before, moments, struck, many = site.seen(), random.Random(5), 0, often(times)
     with epilogs(site) as ended:
-        for _ in range(often(times)):
+        for number in range(many):
             process = site.run(
                 nodes="--partition=spare --nodelist=n[1-2] --exclusive", runtime="0.5s"
             )
             site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
             (job,) = (each.split()[0] for each in site.cluster.jobs)
-            time.sleep(moments.uniform(0.0, LATEST))
+            wait_until(number, many, moments.uniform(0.0, LATEST), site.owed)
             struck += bool(site.owed())
             began = time.monotonic()
             take(site, ["n1", "n2"])
@@ -156,7 +157,7 @@ def test_a_job_that_is_suspended_gives_everything_back(site: Site) -> None:
     site.until(lambda: bool(site.loads()) and site.seen() != before)
     (job,) = (each.split()[0] for each in site.cluster.jobs)
     site.cluster.do("scontrol", "suspend", job)
-    site.until(lambda: not site.loads() and not site.owed() and site.seen() == before, 40)
+    site.until(lambda: not site.loads() and not site.owed() and site.seen() == before)
     site.cluster.do("scontrol", "resume", job)
     assert process.wait(200) in (4, 6), site.said
     site.clean(before)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 from test_slurm import Site, cluster, lab, site
 
 from lab import why_not
+from moments import wait_until
 
 __all__ = ["cluster", "lab", "site"]
 
@@ -34,10 +34,10 @@ def often(times: Callable[[int], int]) -> int:
 def test_a_controller_that_is_killed_leaves_no_job_and_nothing_changed(
     site: Site, times: Callable[[int], int]
 ) -> None:
-    before, moments, struck = site.seen(), random.Random(1), 0
-    for _ in range(often(times)):
+    before, moments, struck, many = site.seen(), random.Random(1), 0, often(times)
+    for number in range(many):
         process = site.run()
-        time.sleep(moments.uniform(0.3, LATEST))
+        wait_until(number, many, moments.uniform(0.3, LATEST), site.owed)
         process.kill()
         process.wait()
         struck += bool(site.owed())
@@ -48,11 +48,11 @@ def test_a_controller_that_is_killed_leaves_no_job_and_nothing_changed(
 def test_a_job_that_is_cancelled_leaves_nothing_changed(
     site: Site, times: Callable[[int], int]
 ) -> None:
-    before, moments, struck = site.seen(), random.Random(2), 0
-    for _ in range(often(times)):
+    before, moments, struck, many = site.seen(), random.Random(2), 0, often(times)
+    for number in range(many):
         process = site.run(runtime="0.5s")
         site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
-        time.sleep(moments.uniform(0.0, LATEST))
+        wait_until(number, many, moments.uniform(0.0, LATEST), site.owed)
         struck += bool(site.owed())
         site.cluster.do("scancel", "--user=root")
         assert process.wait(200) in (0, 4, 6), site.said
@@ -64,11 +64,11 @@ def test_a_node_whose_slurmd_is_killed_leaves_nothing_changed(
     site: Site, times: Callable[[int], int]
 ) -> None:
     """The steps of its job live on without it; the job is ended while it is gone."""
-    before, moments, struck = site.seen(), random.Random(3), 0
-    for _ in range(often(times)):
+    before, moments, struck, many = site.seen(), random.Random(3), 0, often(times)
+    for number in range(many):
         process = site.run(runtime="0.5s")
         site.until(lambda: any("RUNNING" in each for each in site.cluster.jobs))
-        time.sleep(moments.uniform(0.0, LATEST))
+        wait_until(number, many, moments.uniform(0.0, LATEST), site.owed)
         struck += bool(site.owed())
         os.kill(site.cluster.daemon("n1"), signal.SIGKILL)
         process.send_signal(signal.SIGTERM)
@@ -83,16 +83,17 @@ def test_a_node_whose_slurmd_is_killed_leaves_nothing_changed(
 def test_a_reservation_is_made_for_a_run_and_deleted_after_it(
     site: Site, state: Path, times: Callable[[int], int]
 ) -> None:
-    before, moments, found = site.seen(), random.Random(4), 0
+    before, moments, found, many = site.seen(), random.Random(4), 0, often(times)
     reserve = ("--reserve", "Nodes=n[1-2] Duration=20")
     process = site.run(*reserve)
     site.until(lambda: "iotrial-" in site.reservations)
     assert process.wait(200) == 0, site.said
     assert "reservation iotrial-" in site.said
     assert "iotrial-" not in site.reservations
-    for _ in range(often(times)):
+    for number in range(many):
         process = site.run(*reserve)
-        time.sleep(moments.uniform(0.3, LATEST))
+        moment = moments.uniform(0.3, LATEST)
+        wait_until(number, many, moment, lambda: "iotrial-" in site.reservations)
         found += "iotrial-" in site.reservations
         process.kill()
         process.wait()
