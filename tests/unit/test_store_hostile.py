@@ -55,3 +55,19 @@ def test_what_stays_within_is_made(tmp_path: Path) -> None:
     pulled(tmp_path, [PLAN, ("hosts/a.json", PLAN[1])], ["0001-abc"])
     assert (tmp_path / "into/hosts/a.json").read_text() == "{}\n"
     assert (tmp_path / "into/trials/0001-abc").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (zlib.compress(bytes(80 << 20)), "more than 64 MiB"),
+        (b"no zlib", "is damaged"),
+        (zlib.compress(b"{}" * 999)[:-9], "is cut off"),
+    ],
+)
+def test_a_file_that_is_damaged_or_fills_the_memory_is_refused(
+    tmp_path: Path, data: bytes, said: str
+) -> None:
+    with pytest.raises(FormatError, match=said):
+        pulled(tmp_path, [("study.toml", data)], [])
+    assert not (tmp_path / "into/study.toml").exists()
