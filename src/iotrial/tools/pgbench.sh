@@ -71,7 +71,18 @@ done
 $as "${bin}postgres" -D "$data" -c listen_addresses= -c "unix_socket_directories=$socket" "$@" \
     >"$mine/server.log" 2>&1 &
 server=$!
-trap 'kill -INT "$server" 2>/dev/null; wait "$server" || :' EXIT
+# A server that recovers from a full disk may not hear an INT; in a minute it is killed by a QUIT.
+stop() {
+    kill -INT "$server" 2>/dev/null || :
+    left=300
+    while [ "$left" -gt 0 ] && kill -0 "$server" 2>/dev/null; do
+        left=$((left - 1))
+        sleep 0.2
+    done
+    [ "$left" -gt 0 ] || kill -QUIT "$server" 2>/dev/null || :
+    wait "$server" || :
+}
+trap stop EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 trap 'exit 129' HUP
