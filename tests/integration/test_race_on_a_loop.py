@@ -20,7 +20,7 @@ question = "Which rate is highest?"
 loop = {{ size = "64MiB", directory = "{folder}" }}
 [workloads.reads]
 tool = "fio"
-options = {{ rw = "randread", bs = "4k", iodepth = 4, ioengine = "libaio", runtime = "500ms" }}
+options = {{ rw = "randread", bs = "4k", iodepth = 4, ioengine = "libaio", runtime = "1s" }}
 [factors.rate]
 option = "rate_iops"
 workload = "reads"

@@ -151,7 +151,7 @@ class Site:
                         killed += 1
         assert killed
 
-    def until(self, true: Callable[[], bool], within: float = 100.0) -> None:
+    def until(self, true: Callable[[], bool], within: float = 240.0) -> None:
         deadline = time.monotonic() + within
         while not true():
             assert time.monotonic() < deadline, (self.said, self.cluster.jobs, self.cluster.logs)
