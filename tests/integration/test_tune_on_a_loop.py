@@ -20,7 +20,10 @@ pytestmark = [
 ]
 SMALL = 4
 """KiB of a request: what throttles the disk.  Reads are of 1 MiB."""
-MORE = ("queue.nr_requests=32,64", "queue.read_ahead_kb=32,512", "queue.iostats=0")
+MORE = (
+    "queue.nr_requests=32,64", "queue.read_ahead_kb=32,512", "queue.iostats=0",
+    "queue.add_random=1",
+)  # fmt: skip
 """Knobs that are named, so that there are twelve at least whatever this machine has."""
 
 
