@@ -33,6 +33,8 @@ from iotrial_store.history import (
 )
 from iotrial_store.model import ResultStore
 
+PARTS = ("last", "best")
+TAG_ADVICE = "Use last, best, or a tag that `iotrial find` shows."
 MOST = 10
 """Sessions of the stored side."""
 
@@ -86,7 +88,7 @@ def chosen(
         return None
     known = noise_of(store, many[0]) if many else None
     between = known.sd if known else 0.0
-    if which in {"last", "best"}:
+    if which in PARTS:
         if not many:
             return tuple(_newest(every)[:1]), 0.0, False
         told = histories(store, many, margin=study.decide.margin, error=0.05)
@@ -100,7 +102,7 @@ def chosen(
     if not elsewhere:
         raise UsageError(
             f"no results of {study.name} have the tag {which!r}",
-            advice="Use last, best, or a tag that `iotrial find` shows.",
+            advice=TAG_ADVICE,
         )
     return tuple(elsewhere[:1]), 0.0, False
 

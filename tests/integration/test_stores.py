@@ -612,6 +612,13 @@ def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Ve
     code, told = against(slower, "never")
     assert code == 2
     assert "have the tag 'never'" in told["error"]["message"]
+    raced = tmp_path / "raced.toml"
+    raced.write_text(
+        (slower / "study.toml").read_text().replace("[design]", '[design]\nkind = "race"')
+    )
+    words = ["run", str(raced), "--pretend", "--out", str(tmp_path / "none")]
+    assert verb(*words, "--against", "never", "--store", url)[0] == 2
+    assert not (tmp_path / "none").exists(), "it is said before hours of measuring"
     fresh = tmp_path / "study-x"
     shutil.copytree(slower, fresh)
     plan = fresh / "plan.jsonl"

@@ -300,7 +300,7 @@ def _against(
         return None
     if not alone:
         raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
-    _stored().reachable(options["store"])
+    _stored().check(options["store"], which)
     return ComparisonRequest(which, **{**options, "in_turn": options["in_turn"] != "never"})
 
 

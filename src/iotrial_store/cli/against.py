@@ -27,7 +27,7 @@ from iotrial.stats.regress import blocks_needed, pairs_needed
 from iotrial.store import written_study
 from iotrial.units import format_wait
 from iotrial_store import in_turn
-from iotrial_store.against import StoreResults, machines_of, stored_results
+from iotrial_store.against import PARTS, TAG_ADVICE, StoreResults, machines_of, stored_results
 from iotrial_store.cli import store_at
 
 _TIMES = 4
@@ -36,10 +36,13 @@ _SAID = 4
 """Differences in one line."""
 
 
-def reachable(url: str | None) -> None:
-    """Raises UsageError, ExtraMissing or StoreError for a store that cannot be asked."""
+def check(url: str | None, which: str) -> None:
+    """Before hours of measuring.  Raises ExtraMissing and StoreError for a store that cannot be
+    asked, UsageError for a tag that it does not have."""
     with store_at(url) as store:
-        store.query("SELECT count(*) FROM results")
+        tagged = store.query("SELECT 1 FROM tags WHERE tag = ? LIMIT 1", (which,)).rows
+        if which not in PARTS and not tagged:
+            raise UsageError(f"no results in the store have the tag {which!r}", advice=TAG_ADVICE)
 
 
 def shortened(output: Output, study: Study, asked: ComparisonRequest, *, pretend: bool) -> Study:
