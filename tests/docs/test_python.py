@@ -42,6 +42,9 @@ def test_each_public_name_is_on_the_site_and_says_what_it_is_and_what_it_raises(
         found = getattr(import_module(module), name)
         said = inspect.getdoc(found) or ""
         assert len(said) > 60, each
+        links = re.findall(r":(?!class)\w+:`~?(iotrial[\w.]*)`", said)
+        led_to = {link.rpartition(".")[2] for link in links}
+        assert led_to <= {*PUBLIC, *dir(found)}, (each, "a link to what is not on the page")
         if inspect.isfunction(found):
             assert "Raises " in said, each
             assert "return" in inspect.get_annotations(found), each

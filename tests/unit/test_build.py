@@ -8,6 +8,8 @@ import subprocess
 import sys
 import tarfile
 import tomllib
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import pytest
@@ -69,3 +71,10 @@ def test_the_debian_package_is_of_this_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     head = (ROOT / "packaging/debian/changelog").read_text("utf-8").partition("\n")[0]
     assert head.startswith(f"iotrial ({project['version']}) ")
+
+
+def test_the_debian_package_is_of_a_day_that_has_been() -> None:
+    """Files that are newer have its time: with one to come, each build would have its own."""
+    last = (ROOT / "packaging/debian/changelog").read_text("utf-8").rstrip().splitlines()[-1]
+    made = parsedate_to_datetime(last.rpartition("  ")[2])
+    assert made < datetime.now(tz=UTC)

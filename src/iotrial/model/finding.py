@@ -93,7 +93,7 @@ class RequiredBlocks:
 
 @dataclass(frozen=True, slots=True)
 class RankVerdict:
-    """What a rank test says of a comparison (:mod:`iotrial.stats.ranks`): better, worse or
+    """What a rank test says of a comparison (``iotrial.stats.ranks``): better, worse or
     cannot-tell, and ``p``, adjusted for all comparisons of the family."""
 
     verdict: Verdict
