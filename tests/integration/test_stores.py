@@ -430,6 +430,11 @@ def test_a_query_is_written_as_it_is_asked_for(
         assert one["treatment"] == other["treatment"] == third["treatment"]
         assert one["mean"] == float(other["mean"]) == third["mean"]
         assert one["began"] == other["began"] == third["began"].isoformat()
+    total = "SELECT sum(trials) AS trials, avg(trials) / 2 AS half FROM results"
+    text = verb("sql", total, "--store", url, "--as", "csv")[1].splitlines()[1]
+    one, half = text.split(",")
+    assert one.isdigit(), "the same in both: PostgreSQL adds integers as decimals"
+    assert float(half) == int(one) / 2
     code, text = verb("sql", "SELECT '=1+1' AS x, 'a' || chr(27) || '[2J' AS y", "--store", url,
                       "--as", "csv")  # fmt: skip
     assert code == 0
