@@ -159,6 +159,21 @@ def test_what_needs_root_is_run_alone() -> None:
     assert those(beside, lambda path: re.findall(r"\bmark\.root\b", text_of(path))) == {}
 
 
+def test_the_core_alone_has_tests_that_ask_for_no_wing() -> None:
+    """`./dev test --all --only core`, whose collection ends with the first that does."""
+    words = ["--quiet", "-p", "no:cacheprovider", "--without-wings", "--collect-only"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, "tests/conformance"],
+        cwd=ROOT, capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    long, wings = (
+        {line.removeprefix("1/4 ") for line in (ROOT / "tests" / name).read_text().splitlines()}
+        for name in ("long.txt", "wings.txt")
+    )
+    assert not {line for line in long & wings if line.startswith("tests/")}, "left out already"
+
+
 def test_no_program_is_mocked() -> None:
     mock = re.compile(r"(patch|setattr)\(\s*[\"']?(?:[\w.]+, *[\"'])?subprocess")
     assert those(TESTS, lambda path: mock.findall(text_of(path))) == {}
