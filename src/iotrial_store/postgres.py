@@ -232,13 +232,19 @@ class PostgresStore:
 
     def _opened(self) -> psycopg.Connection[Any]:
         if self._connection is None or self._connection.closed:
-            self._connection = psycopg.connect(
-                self.url,
-                autocommit=True,
-                connect_timeout=10,
-                options="-c search_path=iotrial -c timezone=UTC",
-                application_name="iotrial",
-            )
+            try:
+                self._connection = psycopg.connect(
+                    self.url,
+                    autocommit=True,
+                    connect_timeout=10,
+                    options="-c search_path=iotrial -c timezone=UTC",
+                    application_name="iotrial",
+                )
+            except psycopg.ProgrammingError as error:  # what it is raised for before it connects
+                raise UsageError(
+                    f"{self.url}: {_said(error)}",
+                    advice="An address is postgresql://[USER@]HOST[:PORT]/DATABASE.",
+                ) from None
         return self._connection
 
     def close(self) -> None:

@@ -328,10 +328,13 @@ def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
         ("mysql://host/db", "no store that iotrial knows"),
         ("postgresql://me:secret@host/db", "no password"),
         ("postgresql://me@127.0.0.1:1/db", "onnection"),
+        ("postgresql://me@/%s", "percent-encoded"),
+        ("postgresql://me@host/db?nonsense=1", "nonsense"),
     ):
         with pytest.raises(IotrialError, match=said) as found:
             opened(wrong).query("SELECT 1")
         assert "secret" not in str(found.value)
+        assert found.value.advice
 
 
 def test_a_store_without_room_is_named_and_has_nothing_half(
