@@ -23,6 +23,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -136,7 +137,7 @@ def folders_in(top: Path, copies: int) -> tuple[list[Path], int]:
     """Results folders of a pretended machine, and how many trials they have together."""
     study, first = top / "study.toml", top / "results-0"
     study.write_text(STUDY)
-    words = [shutil.which("iotrial") or "iotrial", "run", str(study), "--pretend", "-q"]
+    words = [sys.executable, "-m", "iotrial.cli.main", "run", str(study), "--pretend", "-q"]
     environment = {**os.environ, "IOTRIAL_STATE": str(top / "state")}
     subprocess.run(
         [*words, "--out", str(first)], check=True, stdout=subprocess.DEVNULL, env=environment
