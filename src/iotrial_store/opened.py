@@ -14,6 +14,10 @@ from iotrial_store.model import ResultStore
 def opened(url: str) -> ResultStore:
     """``file:FOLDER``, a folder's path, or ``postgresql://…``.  Raises UsageError for another
     address, ExtraMissing."""
+    if not url.removeprefix("file:").strip():
+        raise UsageError(
+            "--store is empty", advice="Name a store: file:FOLDER or postgresql://HOST/DATABASE."
+        )
     if url.startswith(("postgresql://", "postgres://")):
         with extra("store", "a store in PostgreSQL"):
             from iotrial_store.postgres import PostgresStore  # noqa: PLC0415  an extra

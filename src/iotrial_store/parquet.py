@@ -65,6 +65,7 @@ _TYPES = {
     "bytes": pa.binary(),
 }
 _TABLES = schema.VIEWS
+_NOT_OURS = ("plan.jsonl", "measurements.jsonl", "study.toml")
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]+(/[a-z]+(\.\d+)?\.parquet)?")
 """Of a part or, among those that are old, of a file in one: nothing that leads out of the store."""
 
@@ -81,6 +82,7 @@ class ParquetStore:
 
     def push(self, contents: Iterable[StoreContent]) -> PushCounts:
         with _told(self.folder):
+            self._is_ours()
             (self.folder / "parts").mkdir(parents=True, exist_ok=True)
             added = replaced = same = 0
             for batch in _batches(contents):
@@ -89,6 +91,15 @@ class ParquetStore:
                 replaced += counts.replaced
                 same += counts.same
             return PushCounts(added, replaced, same)
+
+    def _is_ours(self) -> None:
+        """Raises StoreError for a folder that has results, or a study, and no store."""
+        here = next((name for name in _NOT_OURS if (self.folder / name).exists()), "")
+        if here and not (self.folder / "parts").is_dir():
+            raise StoreError(
+                f"{self.url} is no store, and a folder of results: it has {here}",
+                advice="Name another folder with --store.",
+            )
 
     def _push(self, batch: Sequence[StoreContent]) -> PushCounts:
         known = self._index()

@@ -6,8 +6,11 @@ import csv
 import datetime as dt
 import io
 import json
+import math
+from collections import Counter
 from decimal import Decimal
 
+from iotrial.errors import UsageError
 from iotrial.report.trials import inert
 from iotrial_store.model import StoreAnswer
 
@@ -24,12 +27,19 @@ def plain(value: object) -> object:
         return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        value = None  # JSON has no other word
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
 def rendered(found: StoreAnswer, shape: str) -> bytes:
-    """``shape`` is csv, json or parquet; a table is CSV with tabs."""
+    """``shape`` is csv, json or parquet; a table is CSV with tabs.  Raises UsageError for columns
+    of one name, of which an object of JSON has one."""
     if shape == "json":
+        if twice := [name for name, count in Counter(found.columns).items() if count > 1]:
+            raise UsageError(
+                f"two columns are called {twice[0]}", advice="Give each a name: … AS NAME"
+            )
         rows = [{name: plain(each) for name, each in row.items()} for row in found.dicts()]
         return (json.dumps(rows, indent=1, ensure_ascii=False) + "\n").encode()
     if shape == "parquet":
@@ -45,6 +55,8 @@ def rendered(found: StoreAnswer, shape: str) -> bytes:
 
 
 def _cell(value: object) -> object:
+    if isinstance(value, float):
+        return value
     value = plain(value)
     if isinstance(value, dict | list):
         value = json.dumps(value, ensure_ascii=False)

@@ -335,6 +335,19 @@ def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
             opened(wrong).query("SELECT 1")
         assert "secret" not in str(found.value)
         assert found.value.advice
+    with pytest.raises(UsageError, match="is empty"):
+        opened("")
+    for word in ("last", "best"):
+        assert status(["push", "nowhere", "--tag", word, "--store", url]) == 2
+
+
+def test_no_store_is_made_in_a_folder_of_results(folders: dict[str, Path], tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    shutil.copytree(folders["race"], results)
+    before = sorted(results.rglob("*"))
+    with pytest.raises(StoreError, match="a folder of results: it has"):
+        opened(f"file:{results}").push([content_of(folders["race"])])
+    assert sorted(results.rglob("*")) == before
 
 
 def test_a_store_without_room_is_named_and_has_nothing_half(
@@ -433,6 +446,12 @@ def test_a_query_is_written_as_it_is_asked_for(
         assert one["treatment"] == other["treatment"] == third["treatment"]
         assert one["mean"] == float(other["mean"]) == third["mean"]
         assert one["began"] == other["began"] == third["began"].isoformat()
+    odd = "SELECT 'inf'::float8 AS x, 'nan'::float8 AS y"
+    assert json.loads(verb("sql", odd, "--store", url, "--as", "json")[1]) == [
+        {"x": None, "y": None}
+    ]
+    assert verb("sql", odd, "--store", url, "--as", "csv")[1] == "x,y\ninf,nan\n"
+    assert verb("sql", "SELECT 1 AS c, 2 AS c", "--store", url, "--as", "json")[0] == 2
     total = "SELECT sum(trials) AS trials, avg(trials) / 2 AS half FROM results"
     text = verb("sql", total, "--store", url, "--as", "csv")[1].splitlines()[1]
     one, half = text.split(",")
@@ -496,6 +515,8 @@ def test_of_two_weeks_the_planted_changes_are_told_with_what_changed_beside_them
     code, said = verb("history", "noise", "--store", url)
     assert (code, said.splitlines()[0]) == (0, "2 series, 0 changed.")
     assert verb("history", "nothing", "--store", url)[0] == 2
+    for wrong in ("--margin=-3", "--margin=100%", "--error=0", "--error=-1", "--error=200%"):
+        assert verb("history", wrong, "--store", url)[0] == 2, wrong
     code, said = verb("history", "setting", "--treatment", "scheduler=none", "--store", url)
     assert code == 1
     assert "queue.nr_requests on loop0 was 128, is 64" in said

@@ -21,8 +21,8 @@ store_option = click.option(
 
 @contextmanager
 def store_at(url: str | None) -> Iterator[ResultStore]:
-    """The store, closed afterwards."""
-    found = opened(url or usual())
+    """The store, closed afterwards.  Raises as :func:`iotrial_store.opened.opened`."""
+    found = opened(usual() if url is None else url)
     try:
         yield found
     finally:

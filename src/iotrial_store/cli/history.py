@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 _SHOWN = 6
 
 
+def _share(text: str) -> float:
+    if not 0 < (found := parse_fraction(text)) < 1:
+        raise ValueError(f"{text!r} is not between 0 and 100 %")
+    return found
+
+
 def _since(text: str) -> tuple[float, bool]:
     """Seconds, and whether they are before the newest results; else since 1970 in UTC."""
     try:
@@ -39,7 +45,7 @@ def _since(text: str) -> tuple[float, bool]:
 @click.option("--treatment", metavar="LEVELS", help="Of this treatment: scheduler=none, iodepth=8.")
 @click.option(
     "--margin",
-    type=click.types.FuncParamType(parse_fraction),
+    type=click.types.FuncParamType(_share),
     default="2%",
     show_default=True,
     metavar="SHARE",
@@ -47,7 +53,7 @@ def _since(text: str) -> tuple[float, bool]:
 )
 @click.option(
     "--error",
-    type=click.types.FuncParamType(parse_fraction),
+    type=click.types.FuncParamType(_share),
     default="5%",
     show_default=True,
     metavar="SHARE",

@@ -43,6 +43,7 @@ def command(
       iotrial push --migrate
     """
     from iotrial_store import schema
+    from iotrial_store.against import PARTS
     from iotrial_store.content import StoreContent, content_of
     from iotrial_store.model import PushCounts
 
@@ -50,6 +51,11 @@ def command(
         raise UsageError("name results folders", advice="For example: iotrial push results/*")
     if wrong := [tag for tag in tags if not tag.strip() or "," in tag]:
         raise UsageError(f"{wrong[0]!r} cannot be a tag", advice="Use a word, without a comma.")
+    if wrong := [tag for tag in tags if tag in PARTS]:
+        raise UsageError(
+            f"{wrong[0]!r} cannot be a tag: run --against {wrong[0]} means other results",
+            advice="Use another word.",
+        )
 
     def contents() -> Iterator[StoreContent]:
         for number, folder in enumerate(folders, 1):
