@@ -20,6 +20,12 @@ def to_migrate(url: str) -> str:
     return f"iotrial push --migrate --store {shlex.quote(url)}"
 
 
+def none_there(url: str, why: str) -> StoreError:
+    """Of an address where no store is."""
+    made = f"iotrial push DIR --store {shlex.quote(url)}"
+    return StoreError(f"{url} is no store: {why}", advice=f"Make one there: {made}")
+
+
 def other_version(url: str, found: object) -> StoreError:
     """Of a store with another version of the schema."""
     said = f"{url} has version {found!r} of the schema; this iotrial works with {schema.VERSION}"

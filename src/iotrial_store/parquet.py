@@ -41,7 +41,7 @@ from iotrial import files
 from iotrial.errors import FormatError, UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Integers, StoreContent, StoreMeasurements
-from iotrial_store.errors import StoreError, other_version, to_migrate
+from iotrial_store.errors import StoreError, none_there, other_version, to_migrate
 from iotrial_store.migrations import added_since, changed
 from iotrial_store.model import PushCounts, StoreAnswer
 
@@ -327,9 +327,11 @@ class ParquetStore:
         return self._connection
 
     def _none(self) -> StoreError:
-        return StoreError(
-            f"{self.url} is no store: it has no {INDEX}", advice="Make it: iotrial push DIR"
-        )
+        if self.folder.exists() and not self.folder.is_dir():
+            said = f"{self.url} is no store: it is a file"
+            return StoreError(said, advice="Name a folder with --store.")
+        why = f"it has no {INDEX}" if self.folder.exists() else "no such folder is there"
+        return none_there(self.url, why)
 
     def _forget(self) -> None:
         """What was opened is of the parts before."""

@@ -12,6 +12,7 @@ Source of the binary format: PostgreSQL's manual, COPY; array_send in its source
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -25,7 +26,7 @@ from psycopg import sql as quoting
 from iotrial.errors import UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Floats, StoreContent, StoreMeasurements
-from iotrial_store.errors import StoreError, other_version, to_migrate
+from iotrial_store.errors import StoreError, none_there, other_version, to_migrate
 from iotrial_store.migrations import added_since
 from iotrial_store.model import PushCounts, StoreAnswer
 
@@ -173,10 +174,7 @@ class PostgresStore:
     def _version(self, connection: psycopg.Connection[Any]) -> int:
         """This one, or an earlier."""
         if not _there(connection):
-            raise StoreError(
-                f"{self.url} is no store: it has no schema iotrial",
-                advice="Make it: iotrial push DIR --store URL",
-            )
+            raise none_there(self.url, "it has no schema iotrial")
         found = connection.execute("SELECT version FROM iotrial.version").fetchone()
         version = found[0] if found else 0
         if not 0 < version <= schema.VERSION:
@@ -258,10 +256,11 @@ class PostgresStore:
             yield
         except (psycopg.OperationalError, psycopg.errors.InsufficientPrivilege) as error:
             self.close()
-            raise StoreError(
-                f"{self.url}: {_said(error)}",
-                advice="Passwords are read from ~/.pgpass or PGPASSWORD.",
-            ) from None
+            said = _said(error)
+            advice = "Is its server running, and is this where it listens?"
+            if re.search("password|authentication|permission", said):
+                advice = "Passwords are read from ~/.pgpass or PGPASSWORD."
+            raise StoreError(f"{self.url}: {said}", advice=advice) from None
         except psycopg.Error as error:
             raise StoreError(f"{self.url}: {_said(error)}") from None
 

@@ -341,6 +341,22 @@ def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
         assert status(["push", "nowhere", "--tag", word, "--store", url]) == 2
 
 
+def test_what_stands_where_a_store_is_looked_for_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "folder").mkdir()
+    for name, said, advice in (
+        ("nowhere", "no such folder", f"--store 'file:{tmp_path}/nowhere'"),
+        ("file", "it is a file", "Name a folder"),
+        ("folder", "it has no store.json", "iotrial push DIR --store"),
+    ):
+        with pytest.raises(StoreError, match=said) as found:
+            opened(f"file:{tmp_path}/{name}").query("SELECT 1")
+        assert advice.replace("'", "") in found.value.advice.replace("'", "")
+    with pytest.raises(StoreError) as found:
+        opened("postgresql://me@127.0.0.1:1/db").query("SELECT 1")
+    assert "server running" in found.value.advice
+
+
 def test_no_store_is_made_in_a_folder_of_results(folders: dict[str, Path], tmp_path: Path) -> None:
     results = tmp_path / "results"
     shutil.copytree(folders["race"], results)
