@@ -107,7 +107,7 @@ def _peak(pid: int) -> float:
 
 @contextmanager
 def events_of(device: str) -> Iterator[None]:
-    """They are written to an instance of the kernel's trace buffer, as large as the recorder's."""
+    """They are written to an instance of the kernel's trace buffer, of 64 MiB for each CPU."""
     tracing = Path("/sys/kernel/tracing")
     mounted = not (tracing / "events").is_dir()
     if mounted:

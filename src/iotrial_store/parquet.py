@@ -65,7 +65,7 @@ _TYPES = {
     "bytes": pa.binary(),
 }
 _TABLES = schema.VIEWS
-_NOT_OURS = ("plan.jsonl", "measurements.jsonl", "study.toml")
+_NOT_OURS = ("plan.jsonl", "measurements.jsonl")
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]+(/[a-z]+(\.\d+)?\.parquet)?")
 """Of a part or, among those that are old, of a file in one: nothing that leads out of the store."""
 
@@ -93,7 +93,7 @@ class ParquetStore:
             return PushCounts(added, replaced, same)
 
     def _is_ours(self) -> None:
-        """Raises StoreError for a folder that has results, or a study, and no store."""
+        """Raises StoreError for a folder that has results, and no store."""
         here = next((name for name in _NOT_OURS if (self.folder / name).exists()), "")
         if here and not (self.folder / "parts").is_dir():
             raise StoreError(

@@ -260,6 +260,8 @@ class PostgresStore:
             advice = "Is its server running, and is this where it listens?"
             if re.search("password|authentication|permission", said):
                 advice = "Passwords are read from ~/.pgpass or PGPASSWORD."
+            elif "does not exist" in said:
+                advice = "Make the database or the role on the server: createdb, createuser."
             raise StoreError(f"{self.url}: {said}", advice=advice) from None
         except psycopg.Error as error:
             raise StoreError(f"{self.url}: {_said(error)}") from None

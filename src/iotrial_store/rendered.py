@@ -20,7 +20,7 @@ def plain(value: object) -> object:
     if isinstance(value, dt.datetime | dt.date):
         return value.isoformat()
     if isinstance(value, Decimal):  # sum() of integers is one in PostgreSQL
-        return int(value) if value.as_tuple().exponent == 0 else float(value)
+        value = int(value) if value.as_tuple().exponent == 0 else float(value)
     if isinstance(value, bytes | memoryview):
         return bytes(value).hex()
     if isinstance(value, dict):

@@ -337,8 +337,13 @@ def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
         assert found.value.advice
     with pytest.raises(UsageError, match="is empty"):
         opened("")
-    for word in ("last", "best"):
-        assert status(["push", "nowhere", "--tag", word, "--store", url]) == 2
+
+
+def test_what_run_against_means_otherwise_is_no_tag(
+    url: str, folders: dict[str, Path], verb: Verb
+) -> None:
+    for word, code in (("last", 2), ("best", 2), ("lasting", 0)):
+        assert verb("push", str(folders["race"]), "--tag", word, "--store", url)[0] == code, word
 
 
 def test_what_stands_where_a_store_is_looked_for_is_told(tmp_path: Path) -> None:
@@ -355,6 +360,12 @@ def test_what_stands_where_a_store_is_looked_for_is_told(tmp_path: Path) -> None
     with pytest.raises(StoreError) as found:
         opened("postgresql://me@127.0.0.1:1/db").query("SELECT 1")
     assert "server running" in found.value.advice
+
+
+def test_a_database_that_is_not_there_is_to_be_made(server: str) -> None:
+    with pytest.raises(StoreError, match="does not exist") as found:
+        opened(server % "nobody_made_it").query("SELECT 1")
+    assert "createdb" in found.value.advice
 
 
 def test_no_store_is_made_in_a_folder_of_results(folders: dict[str, Path], tmp_path: Path) -> None:
@@ -462,6 +473,9 @@ def test_a_query_is_written_as_it_is_asked_for(
         assert one["treatment"] == other["treatment"] == third["treatment"]
         assert one["mean"] == float(other["mean"]) == third["mean"]
         assert one["began"] == other["began"] == third["began"].isoformat()
+    if url.startswith("postgresql:"):
+        decimal = verb("sql", "SELECT 'nan'::numeric AS x", "--store", url, "--as", "json")[1]
+        assert json.loads(decimal) == [{"x": None}]
     odd = "SELECT 'inf'::float8 AS x, 'nan'::float8 AS y"
     assert json.loads(verb("sql", odd, "--store", url, "--as", "json")[1]) == [
         {"x": None, "y": None}
