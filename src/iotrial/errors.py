@@ -103,7 +103,8 @@ class TargetRefused(RefusedError):
     def __init__(
         self, message: str, *, target: str = "", evidence: Sequence[str] = (), advice: str = ""
     ) -> None:
-        text = f"target {target}: {message}" if target else message
+        named = "target" if target == "target" else f"target {target}"
+        text = f"{named}: {message}" if target else message
         super().__init__("\n  ".join([text, *evidence]), advice=advice)
         self.target = target
         self.evidence = tuple(evidence)

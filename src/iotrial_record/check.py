@@ -108,7 +108,7 @@ def again(
 
 def replaced(error: TargetRefused) -> TargetRefused:
     """The refusal of a study's target in the words of this command."""
-    message = error.message.removeprefix("target target: ").replace(
+    message = error.message.removeprefix("target: ").replace(
         ", but the study does not permit it", ", and nothing permits it"
     )
     advice = error.advice.replace("write in the study: destroy = ", "add --destroy ")

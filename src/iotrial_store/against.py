@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +22,9 @@ from typing import Any
 from iotrial.errors import UsageError
 from iotrial.model.results import Results
 from iotrial.model.study import Study
+from iotrial.stats.regress import unlike_loads
 from iotrial.store import open_results
+from iotrial_store.asked import day
 from iotrial_store.content import machine_of
 from iotrial_store.folder import made_again
 from iotrial_store.history import (
@@ -41,9 +44,9 @@ MOST = 10
 
 @dataclass(frozen=True, slots=True)
 class StoreResults:
-    """The ``results`` that are compared with, newest first; the standard deviation ``between``
-    sessions that A/A studies of these machines had (0: none); whether they are of the same
-    machines (``here``)."""
+    """The ``results`` that are compared with, newest first, where there are any only those of the
+    same loads; the standard deviation ``between`` sessions that A/A studies of these machines had
+    (0: none); whether they are of the same machines (``here``)."""
 
     results: tuple[Results, ...]
     between: float
@@ -59,8 +62,9 @@ def machines_of(facts: Mapping[str, Mapping[str, Any]]) -> str:
 def stored_results(
     store: ResultStore, study: Study, machines: str, which: str, began: float = math.inf
 ) -> Iterator[StoreResults | None]:
-    """Those measured before ``began``, opened; None where the store has none of the study whose
-    trials are without doubts.  Raises UsageError for a tag that none of them has."""
+    """Those measured before ``began``, opened, each in a folder called by its day and digits; None
+    where the store has none of the study, measured or pretended as it is, whose trials are without
+    doubts.  Raises UsageError for a tag that none of them has."""
     found = chosen(store, study, machines, which, began)
     with TemporaryDirectory(prefix="iotrial-") as folder:
         if found is None:
@@ -69,10 +73,12 @@ def stored_results(
         names, between, here = found
         results = []
         for name in names:
-            into = Path(folder) / f"stored-{name[:8]}"
+            ((when,),) = store.query("SELECT began FROM results WHERE result = ?", (name,)).rows
+            into = Path(folder) / "-".join(filter(None, (day(when), name[:8])))
             made_again(store, name, into)
             results.append(open_results(into))
-        yield StoreResults(tuple(results), between, here)
+        same = [each for each in results if not unlike_loads(each.study, study)]
+        yield StoreResults(tuple(same or results), between, here)
 
 
 def chosen(
@@ -80,7 +86,12 @@ def chosen(
 ) -> tuple[tuple[str, ...], float, bool] | None:
     """Of the stored results those that are meant, the newest first, the noise between them, and
     whether they are of these machines; None: there are none."""
-    every = [_without(each, began) for each in series_of(store, study.name)]
+    rows = store.query(
+        "SELECT result FROM results WHERE study = ? AND pretended = ?",
+        (study.name, study.pretended),
+    ).rows
+    alike = {str(row[0]) for row in rows}
+    every = [_of(each, alike, began) for each in series_of(store, study.name)]
     every = [each for each in every if each.points]
     many = [each for each in every if each.machines == machines]
     many = many if _newest(many) else []
@@ -107,9 +118,13 @@ def chosen(
     return tuple(elsewhere[:1]), 0.0, False
 
 
-def _without(series: StoreSeries, began: float) -> StoreSeries:
-    """What was measured before; these very results may be in the store already."""
-    kept = [at for at, point in enumerate(series.points) if point.time < began]
+def _of(series: StoreSeries, alike: AbstractSet[str], began: float) -> StoreSeries:
+    """What was measured before, of these results; the new ones may be in the store already."""
+    kept = [
+        at
+        for at, (point, result) in enumerate(zip(series.points, series.results, strict=True))
+        if point.time < began and result in alike
+    ]
     return replace(
         series,
         points=tuple(series.points[at] for at in kept),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from iotrial.errors import UsageError
+from iotrial.report.words import some
 from iotrial_store.model import ResultStore
 from iotrial_store.rendered import plain
+
+_FEW = 6
+"""Names in one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +34,8 @@ class ResultCondition:
 def studies(store: ResultStore) -> list[dict[str, object]]:
     """Each study, the one that was executed last first."""
     found = store.query(
-        """SELECT r.study AS study, count(*) AS results, sum(r.trials) AS trials,
+        """SELECT r.study AS study, count(*) AS results,
+            sum(CASE WHEN r.pretended THEN 1 ELSE 0 END) AS pretended, sum(r.trials) AS trials,
             min(r.began) AS first, max(r.began) AS last,
             (SELECT string_agg(DISTINCT m.host, ', ' ORDER BY m.host)
                 FROM machines m JOIN results o ON o.result = m.result
@@ -47,7 +53,7 @@ def results(store: ResultStore, asked: ResultCondition) -> list[dict[str, object
     conditions = [*_conditions(asked)]
     where = " AND ".join(str(text) for text, *_ in conditions) or "true"
     found = store.query(
-        f"""SELECT r.result, r.study, r.began, r.trials, r.valid, r.answer, r.place,
+        f"""SELECT r.result, r.study, r.began, r.trials, r.valid, r.pretended, r.answer, r.place,
             (SELECT string_agg(m.host, ', ' ORDER BY m.host) FROM machines m
                 WHERE m.result = r.result) AS machines,
             (SELECT string_agg(t.tag, ', ' ORDER BY t.tag) FROM tags t
@@ -86,6 +92,34 @@ def _conditions(asked: ResultCondition) -> Iterator[tuple[object, ...]]:
         yield "r.began >= ?", _day(asked.since, "--since")
     if asked.until:
         yield "r.began < ?", _day(asked.until, "--until")
+
+
+_NAMES = {
+    "study": "SELECT DISTINCT study FROM results",
+    "machine": "SELECT DISTINCT host FROM machines",
+    "kernel": "SELECT DISTINCT kernel FROM machines",
+    "setting": "SELECT DISTINCT tunable FROM settings",
+    "metric": "SELECT DISTINCT metric FROM points",
+    "tag": "SELECT DISTINCT tag FROM tags",
+    "treatment": "SELECT DISTINCT treatment FROM points",
+}
+"""What a store has of each kind of name."""
+
+
+def unknown(store: ResultStore, names: Mapping[str, str | None]) -> list[str]:
+    """Of each name, by its kind in :data:`_NAMES`, that the store does not have: so, and what it
+    has that is nearest."""
+    found = []
+    for kind, name in names.items():
+        if not name or "*" in name:
+            continue
+        known = sorted(str(row[0]) for row in store.query(_NAMES[kind]).rows if row[0])
+        if name not in known:
+            near = [each for each in known if each.endswith(f".{name}")]
+            near = near or get_close_matches(name, known, n=1, cutoff=0.5)
+            meant = f"; did you mean {near[0]}?" if near else f"; it has {some(known, _FEW)}"
+            found.append(f"the store has no {kind} {name}{meant if known else ''}")
+    return found
 
 
 def one_result(store: ResultStore, name: str) -> dict[str, object]:

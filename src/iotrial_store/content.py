@@ -100,6 +100,7 @@ class StoreContent:
     trials: StoreTrials
     measurements: Sequence[StoreMeasurements]
     settings: Sequence[tuple[tuple[str, str, str], ...]]
+    pretended: bool = False
 
 
 def content_of(folder: Path, tags: Sequence[str] = ()) -> StoreContent:
@@ -130,7 +131,9 @@ def content_of(folder: Path, tags: Sequence[str] = ()) -> StoreContent:
         ],
         "files": [(result, name, zlib.compress(data)) for name, data in kept],
     }  # fmt: skip
-    return StoreContent(result, content, study, plain, cells, trials, measured, settings)
+    return StoreContent(
+        result, content, study, plain, cells, trials, measured, settings, results.pretended
+    )
 
 
 def _names(folder: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from iotrial.errors import IotrialError
+from iotrial.errors import IotrialError, UsageError
 from iotrial_store import schema
 from iotrial_store.migrations import MIGRATIONS
 
@@ -13,6 +13,16 @@ class StoreError(IotrialError):
     """A store that does not answer, or is none."""
 
     exit_code = 6
+
+
+def several_statements() -> UsageError:
+    """Of a query that is more than one."""
+    return UsageError("a query is one SELECT: these are several", advice="Ask one after another.")
+
+
+def not_asked(said: str) -> UsageError:
+    """Of a query with a mistake."""
+    return UsageError(said, advice="iotrial sql --schema has the views and their columns.")
 
 
 def to_migrate(url: str) -> str:

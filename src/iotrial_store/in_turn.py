@@ -49,7 +49,7 @@ Then = Mapping[Treatment, Mapping[str, str]]
 def reasons(former: Results, latter: Results) -> tuple[Difference, ...]:
     """Why the two are not shown to be measured on the same; nothing where they are.  Loads that are
     not the same at all are compared in no way, and are no reason."""
-    others = tuple(f"workloads.{name}." for name in unlike_loads(former, latter))
+    others = tuple(f"workloads.{name}." for name in unlike_loads(former.study, latter.study))
     return tuple(
         each
         for each in differences(former, latter)

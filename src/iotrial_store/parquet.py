@@ -41,7 +41,14 @@ from iotrial import files
 from iotrial.errors import FormatError, UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Integers, StoreContent, StoreMeasurements
-from iotrial_store.errors import StoreError, none_there, other_version, to_migrate
+from iotrial_store.errors import (
+    StoreError,
+    none_there,
+    not_asked,
+    other_version,
+    several_statements,
+    to_migrate,
+)
 from iotrial_store.migrations import added_since, changed
 from iotrial_store.model import PushCounts, StoreAnswer
 
@@ -296,8 +303,10 @@ class ParquetStore:
         try:
             statements = connection.extract_statements(sql)
         except duckdb.Error as error:
-            raise UsageError(f"the query is not understood: {_said(error)}") from None
-        if len(statements) != 1 or statements[0].type not in _READING:
+            raise not_asked(f"the query is not understood: {_said(error)}") from None
+        if len(statements) > 1:
+            raise several_statements()
+        if not statements or statements[0].type not in _READING:
             raise UsageError("a query is one SELECT", advice="A store is changed by push alone.")
         try:
             found = connection.execute(sql, list(values))
@@ -305,9 +314,9 @@ class ParquetStore:
         except (duckdb.IOException, duckdb.InvalidInputException) as error:
             if isinstance(error, duckdb.IOException):
                 raise StoreError(f"{self.url}: {_said(error)}") from None
-            raise UsageError(f"the query: {_said(error)}") from None
+            raise not_asked(f"the query: {_said(error)}") from None
         except duckdb.Error as error:
-            raise UsageError(f"the query: {_said(error)}") from None
+            raise not_asked(f"the query: {_said(error)}") from None
 
     def _opened(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
@@ -472,7 +481,10 @@ def _told(folder: Path) -> Iterator[None]:
         said = f"the store {folder} cannot be used: {error.strerror or error}"
         if error.filename:
             said += f" ({error.filename})"
-        raise StoreError(said, advice="Name another with --store.") from error
+        advice = "Name another with --store."
+        if error.errno in _NO_RIGHT and (folder / INDEX).exists():
+            advice = f"It is of {_owner(folder / INDEX)}: ask for the right to write. {advice}"
+        raise StoreError(said, advice=advice) from error
     except duckdb.Error as error:
         raise StoreError(f"the store {folder} cannot be used: {_said(error)}") from error
 

@@ -26,7 +26,14 @@ from psycopg import sql as quoting
 from iotrial.errors import UsageError
 from iotrial_store import schema
 from iotrial_store.content import STATES, Floats, StoreContent, StoreMeasurements
-from iotrial_store.errors import StoreError, none_there, other_version, to_migrate
+from iotrial_store.errors import (
+    StoreError,
+    none_there,
+    not_asked,
+    other_version,
+    several_statements,
+    to_migrate,
+)
 from iotrial_store.migrations import added_since
 from iotrial_store.model import PushCounts, StoreAnswer
 
@@ -225,7 +232,9 @@ class PostgresStore:
             except psycopg.OperationalError:
                 raise
             except psycopg.Error as error:
-                raise UsageError(f"the query: {_said(error)}") from None
+                if "multiple commands" in str(error):
+                    raise several_statements() from None
+                raise not_asked(f"the query: {_said(error)}") from None
         return StoreAnswer(tuple(names), rows)
 
     def _opened(self) -> psycopg.Connection[Any]:
@@ -258,7 +267,9 @@ class PostgresStore:
             self.close()
             said = _said(error)
             advice = "Is its server running, and is this where it listens?"
-            if re.search("password|authentication|permission", said):
+            if "servname" in said.lower():
+                advice = "The port must be a number. An address is postgresql://[USER@]HOST[:PORT]/DATABASE."
+            elif re.search("password|authentication|permission", said):
                 advice = "Passwords are read from ~/.pgpass or PGPASSWORD."
             elif "does not exist" in said:
                 advice = "Make the database or the role on the server: createdb, createuser."

@@ -339,6 +339,71 @@ def test_what_is_no_store_is_said(url: str, tmp_path: Path) -> None:
         opened("")
 
 
+def test_a_folder_that_cannot_be_read_keeps_no_other_out(
+    url: str, folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parent = tmp_path / "results"
+    shutil.copytree(folders["race"], parent / "race")
+    words = [str(tmp_path / "nope"), str(folders["race"]), str(tmp_path)]
+    assert status(["push", *words, "--store", url]) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith("1 added")
+    for folder in ("nope", ""):
+        assert f"not added: {tmp_path / folder}" in said.err
+    assert status(["push", str(parent), "--store", url]) == 2
+    said = capsys.readouterr()
+    assert said.out.startswith("0 added")
+    assert f"push {parent}/*" in said.err
+    assert status(["push", str(tmp_path / "nope"), "--store", url, "--json"]) == 2
+    assert list(json.loads(capsys.readouterr().out)["wrong"]) == [str(tmp_path / "nope")]
+
+
+def test_pretended_results_are_marked(tmp_path: Path, verb: Verb) -> None:
+    url = f"file:{tmp_path}/store"
+    code, said = verb("push", str(first(tmp_path, "marked")), "--store", url)
+    assert code == 0
+    assert "1 of them pretended" in said
+    assert "1 (1 pretended)" in verb("list", "--store", url)[1]
+    assert "Pretended: " in verb("find", "--store", url)[1]
+
+
+def test_what_is_not_there_is_told_with_what_is_nearest(
+    url: str, folders: dict[str, Path], verb: Verb
+) -> None:
+    assert verb("push", *map(str, folders.values()), "--tag", "spring", "--store", url)[0] == 0
+    for option, wrong, said in (
+        ("--setting", "scheduler=bfq", "no setting scheduler; did you mean queue.scheduler?"),
+        ("--tag", "sprung", "no tag sprung; did you mean spring?"),
+        ("--metric", "read.iopses", "did you mean read.iops?"),
+        ("--study", "qqqqq", "no study qqqqq; it has "),
+    ):
+        code, told = verb("find", option, wrong, "--store", url)
+        assert (code, said in " ".join(told.split())) == (1, True), told
+    code, told = verb("history", "qqqqq", "--store", url, "--json")
+    assert code == 2
+    assert "no study qqqqq" in json.loads(told)["error"]["message"]
+    for sql, said, advice in (
+        ("SELECT 1; SELECT 2", "these are several", "one after another"),
+        ("SELECT * FROM trial", "trial", "--schema"),
+        ("SELECT nothing FROM trials", "nothing", "--schema"),
+    ):
+        code, told = verb("sql", sql, "--store", url, "--json")
+        assert code == 2
+        error = json.loads(told)["error"]
+        assert said in error["message"]
+        assert advice in error["advice"]
+
+
+def test_a_history_that_cannot_tell_yet_gives_no_all_clear(tmp_path: Path, verb: Verb) -> None:
+    url = f"file:{tmp_path}/store"
+    base = first(tmp_path, "short")
+    assert verb("push", *map(str, nights(base, tmp_path, 2)), "--store", url)[0] == 0
+    said = " ".join(verb("history", "--store", url)[1].split())
+    assert "2 of them cannot tell: fewer than 10 results folders count" in said
+    assert verb("push", *map(str, nights(base, tmp_path, 10, since=2)), "--store", url)[0] == 0
+    assert "cannot tell" not in verb("history", "--store", url)[1]
+
+
 def test_what_run_against_means_otherwise_is_no_tag(
     url: str, folders: dict[str, Path], verb: Verb
 ) -> None:
@@ -782,9 +847,60 @@ def test_a_study_that_is_not_what_it_was_is_executed_beside_what_it_is(
     ]  # fmt: skip
     study.write_text(STUDY.replace('bs = "4k"', 'bs = "8k"'))
     shutil.rmtree(new)
-    code, said = verb(*words)
+    junit, markdown = tmp_path / "x.xml", tmp_path / "x.md"
+    code, said = verb(*words, "--junit", str(junit), "--markdown", str(markdown))
     assert code == 2, "another load is no regression"
-    assert "different load" in json.loads(said)["error"]["message"]
+    assert "load (bs = 4k and 8k)" in json.loads(said)["error"]["message"]
+    assert "bs = 4k and 8k" in junit.read_text()
+    assert "bs = 4k and 8k" in markdown.read_text()
+
+
+def test_what_cannot_be_compared_or_written_is_said_before_hours_of_measuring(
+    tmp_path: Path, verb: Verb, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = first(tmp_path, "early")
+    url = f"file:{tmp_path}/store"
+    assert verb("push", str(base), "--store", url)[0] == 0
+    study, new = tmp_path / "early.toml", tmp_path / "new"
+    study.write_text(STUDY.replace('bs = "4k"', 'bs = "8k"'))
+    words = ["run", str(study), "--pretend", "--out", str(new), "--against", "last"]
+    words += ["--store", url]
+    assert verb(*words, "--markdown", str(tmp_path / "none/x.md"))[0] == 2
+    assert verb(*words, "--junit", str(tmp_path))[0] == 2
+    assert not new.exists()
+    assert status(words) == 2
+    told = capsys.readouterr().err
+    assert "will not be compared with what is stored" in told
+    assert told.index("will not be compared") < told.index("8/8"), told
+    # Those of the load that is measured now are what it is compared with, where there are any.
+    assert verb("push", str(new), "--store", url)[0] == 0
+    shutil.rmtree(new)
+    code, said = verb(*words, "--json")
+    assert code in {0, 1}, said
+    assert len(json.loads(said)["against"]["findings"]) == 2
+
+
+def test_both_sides_of_a_comparison_have_their_means_and_sessions(
+    tmp_path: Path, verb: Verb
+) -> None:
+    base = first(tmp_path, "sides")
+    url, markdown = f"file:{tmp_path}/store", tmp_path / "x.md"
+    stored = list(nights(base, tmp_path, 3, seed=5))
+    assert verb("push", *map(str, stored), "--store", url)[0] == 0
+    (new,) = nights(base, tmp_path / "new", 1, seed=6, since=4)
+    words = ["run", str(new / "study.toml"), "--pretend", "--out", str(new), "--store", url]
+    code, said = verb(*words, "--against", "last", "--markdown", str(markdown), "--json")
+    assert code in {0, 1}
+    for finding in json.loads(said)["against"]["findings"]:
+        assert finding["sessions"] == [3, 1]
+        ratio = finding["value"] / finding["baseline_value"]
+        assert ratio == pytest.approx(finding["ratio"])
+    text = markdown.read_text()
+    assert "| sessions |" in text
+    assert "| 3+1 |" in text
+    assert re.search(r"against \d{4}-\d\d-\d\d-[0-9a-f]{8} and 2 more", text)
+    for word in ("--before", "--paired", "/tmp/iotrial-"):
+        assert word not in text
 
 
 def test_a_run_has_as_many_blocks_as_its_comparison_needs(tmp_path: Path, verb: Verb) -> None:

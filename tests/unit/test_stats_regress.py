@@ -176,16 +176,16 @@ def test_another_target_or_another_option_is_another_load() -> None:
     before = results()
     study = before.study
     larger = replace(study.targets[0], size=2 * study.targets[0].size)
-    found = unlike_loads(before, replace(before, study=replace(study, targets=(larger,))))
+    found = unlike_loads(study, replace(study, targets=(larger,)))
     assert set(found) == {workload.name for workload in study.workloads}
     assert f"size of target {larger.name} = " in found["randread"]
     deeper = tuple(
         replace(w, options=(*w.options, ("iodepth", 4))) if w.name == "randread" else w
         for w in study.workloads
     )
-    found = unlike_loads(before, replace(before, study=replace(study, workloads=deeper)))
+    found = unlike_loads(study, replace(study, workloads=deeper))
     assert found == {"randread": "iodepth = 32 and 4"}
-    assert unlike_loads(before, before) == {}
+    assert unlike_loads(study, study) == {}
 
 
 # -- what differs ---------------------------------------------------------------------------------

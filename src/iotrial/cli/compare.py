@@ -303,12 +303,19 @@ def _only(comparison: Comparison, factor: str | None, results: Results) -> Compa
 @dataclass(frozen=True, slots=True)
 class ComparisonResults:
     """The results of before and after; ``paired``: measured in turn, the n-th beside the n-th.
-    ``between`` is a known standard deviation between sessions (0: none)."""
+    ``between`` is a known standard deviation between sessions (0: none).  What a person can do
+    where one session of each side has no interval (``more``), and about sessions of one side that
+    are ``near`` each other."""
 
     former: tuple[Results, ...]
     latter: tuple[Results, ...]
     paired: bool = False
     between: float = 0.0
+    more: str = (
+        "Add sessions (--before, --after), give that variation (--between), or measure both again"
+        " in alternation (--paired)."
+    )
+    near: str = "Measure sessions on different days, or both sides in alternation: --paired"
 
     def among(self, many: int) -> ComparisonResults:
         """The same where so many are compared and all of them are to hold together (Bonferroni)."""
@@ -335,12 +342,13 @@ def compared(sides: ComparisonResults, between: float) -> tuple[Results, Compari
     without: dict[str, str] = {}
     for each in every[1:]:
         _alike(first, each)
-        without |= unlike_loads(first, each)
+        without |= unlike_loads(first.study, each.study)
     if not sides.paired:
         _no_copies(every)
     comparison = regress(
-        sides.former, sides.latter, without=without, between=between, paired=sides.paired
-    )
+        sides.former, sides.latter, without=without, between=between, paired=sides.paired,
+        advice=sides.more,
+    )  # fmt: skip
     if not comparison.findings:
         raise UsageError(
             comparison.recommendation,
@@ -348,7 +356,7 @@ def compared(sides: ComparisonResults, between: float) -> tuple[Results, Compari
         )
     told = [*chain.from_iterable(unlike_machines(first, each) for each in every[1:])]
     if not sides.paired:
-        told += [each for side in (sides.former, sides.latter) for each in _near(side)]
+        told += [each for side in (sides.former, sides.latter) for each in _near(side, sides.near)]
     return (
         replace(
             first,
@@ -360,7 +368,7 @@ def compared(sides: ComparisonResults, between: float) -> tuple[Results, Compari
     )
 
 
-def _near(side: tuple[Results, ...]) -> list[Doubt]:
+def _near(side: tuple[Results, ...], advice: str) -> list[Doubt]:
     """That sessions of one side followed each other closely."""
     from iotrial.stats.pairs import within_a_night
 
@@ -374,7 +382,7 @@ def _near(side: tuple[Results, ...]) -> list[Doubt]:
             "near-sessions",
             f"{named}{more} are less than six hours apart: the interval excludes the variation"
             " between days",
-            "Measure sessions on different days, or both sides in alternation: --paired",
+            advice,
         )
     ]
 

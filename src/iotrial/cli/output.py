@@ -21,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, ClassVar
 
 import click
@@ -377,6 +378,14 @@ def write(path: Path, content: bytes, *, option: str = "--out", top: Path | None
             path.write_bytes(content)
             return
         files.write_bytes(path, content, top)
+
+
+def check_place(path: Path, option: str) -> None:
+    """Before hours of measuring: that :func:`write` can write there.  Raises UsageError."""
+    with writing(path, option):
+        if not _is_stream(path):
+            with TemporaryFile(dir=path.parent):
+                pass
 
 
 def _is_stream(path: Path) -> bool:

@@ -19,7 +19,7 @@ import click
 
 from iotrial.cli.extending import SHARE, ExtensionRequest, lengthened
 from iotrial.cli.machine import machine, machines
-from iotrial.cli.output import Output, common, pretend
+from iotrial.cli.output import Output, check_place, common, pretend
 from iotrial.cli.progress import ProgressDisplay
 from iotrial.cli.verdicts import publish
 from iotrial.errors import UsageError
@@ -280,12 +280,10 @@ def _sized(
     output: Output, study: Study, asked: ComparisonRequest, blocks: int | None, *, pretend: bool
 ) -> Study:
     """The study in the blocks that were asked for, or as many as the comparison needs."""
-    if blocks is None:
-        shorter: Study = _stored().shortened(output, study, asked, pretend=pretend)
-        return shorter
-    if blocks < 1 or not has_fixed_blocks(study):
+    if blocks is not None and (blocks < 1 or not has_fixed_blocks(study)):
         raise click.UsageError("--blocks gives a study with a fixed number of blocks another one")
-    return in_blocks(study, blocks)
+    shorter: Study = _stored().shortened(output, study, asked, pretend=pretend)
+    return shorter if blocks is None else in_blocks(study, blocks)
 
 
 def _against(
@@ -300,6 +298,9 @@ def _against(
         return None
     if not alone:
         raise click.UsageError("--against is for a study as it is, not for --aa or an extension")
+    for option in ("junit", "markdown"):
+        if options[option] is not None:
+            check_place(options[option], f"--{option}")
     _stored().check(options["store"], which)
     return ComparisonRequest(which, **{**options, "in_turn": options["in_turn"] != "never"})
 

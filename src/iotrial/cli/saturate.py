@@ -33,6 +33,7 @@ from iotrial.files import read_text, write_text
 from iotrial.hosts.at_once import Pool, at_once
 from iotrial.look.engines import ENGINES, EngineSupport, try_engines
 from iotrial.look.facts import gather, numbers
+from iotrial.look.identity import sight
 from iotrial.look.reading import status
 from iotrial.model.finding import Ceiling
 from iotrial.model.host import Host
@@ -382,6 +383,8 @@ def target_table(
     found = status(host, target)
     if found and found.is_folder:
         return {"directory": target if aim.ssh else str(Path(target).absolute())}
+    if found is None and target.startswith("/dev/"):
+        sight(host, target)  # which raises, before engines are tried
     if "/" not in target or (found and found.is_block_device) or target.startswith("/dev/"):
         return {"device": target, **armed}
     if found is None and not size:

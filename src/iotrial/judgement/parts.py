@@ -248,11 +248,12 @@ def _rows(results: Results, findings: list[Finding]) -> tuple[VerdictRow, ...]:
         VerdictRow(
             finding,
             metric_named(finding.metric, results.study.metrics),
-            known.get((finding.factor, finding.level)),
-            known.get((finding.factor, finding.baseline)),
+            side.latter if side else known.get((finding.factor, finding.level)),
+            side.former if side else known.get((finding.factor, finding.baseline)),
             0.0 if finding.primary else tolerated.get(finding.metric, 0.0),
         )
         for finding, known in zip(findings, means_beside(results, findings), strict=True)
+        for side in (finding.compared,)
     )
 
 

@@ -101,6 +101,16 @@ class RankVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionComparison:
+    """The geometric means over the sessions before and after, in base units, and how many
+    ``sessions`` each side has (None: they were measured in pairs, the finding's ``n``)."""
+
+    former: float
+    latter: float
+    sessions: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """``level`` of ``factor`` against ``baseline``, for one workload and metric.
 
@@ -114,6 +124,7 @@ class Finding:
     the verdict is cannot-tell (None: it is told, or no noise was measured to say it from).
     ``secondary``: it is of the second family, and neither primary nor a guardrail's.  ``ranks`` is
     the verdict by ranks beside that of the interval (None: the design does not allow one).
+    Between results ``compared`` are the two sides (None: the finding is of one results folder).
     """
 
     workload: str
@@ -134,6 +145,7 @@ class Finding:
     needs: RequiredBlocks | None = None
     secondary: bool = False
     ranks: RankVerdict | None = None
+    compared: SessionComparison | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,7 +163,8 @@ def load_named(word: str, lasting: float) -> GivenLoad:
     if "/" in word or path.suffix:
         raise UsageError(
             f"--load {word} does not exist",
-            advice="Name a job file, or a folder that `iotrial record` made.",
+            advice="Name a job file, a folder that `iotrial record` made, STUDY.toml[:WORKLOAD],"
+            f" TEMPLATE[:WORKLOAD], or one of {', '.join(PATTERNS)}.",
         )
     advice = choices(word, [*PATTERNS, *known], "patterns and templates")
     raise UsageError(

@@ -158,6 +158,7 @@ def _finding(row: VerdictRow, metrics: Metrics) -> dict[str, Any]:
         "high": finding.high,
         "verdict": finding.verdict,
         "n": finding.n,
+        **({"sessions": finding.compared.sessions} if finding.compared else {}),
         "primary": finding.primary,
         "secondary": finding.secondary,
         "noise": finding.noise,

@@ -146,7 +146,7 @@ def _numbers(row: VerdictRow) -> str:
     unit = row.metric.display_unit
     values = [None if v is None else format_value(v, unit) for v in (row.value, row.base)]
     shown = f", {values[0]} against {values[1]}" if None not in values else ""
-    return f"{words.change(row.finding)}{shown}, n = {row.finding.n}"
+    return f"{words.change(row.finding)}{shown}, n = {words.number(row.finding)}"
 
 
 def _trial(failure: Doubt) -> ET.Element:

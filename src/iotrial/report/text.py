@@ -91,7 +91,7 @@ def _room(view: ReportView, width: int) -> _Room:
     """Numbers have what they need; of what is left the levels' names have first, then the strip."""
     rows = [row for part in view.parts for row in part.findings]
     change = max([_CHANGE, *(len(words.numbers(row.finding)) for row in rows)])
-    n = max([1, *(len(str(row.finding.n)) for row in rows)])
+    n = max([1, *(len(words.number(row.finding)) for row in rows)])
     level = max([len("level"), *(cell_len(view.level(row)) for row in rows)])
     left = width - change - n - _VERDICT - 3 * _GAP
     strip = min(_STRIP, left - _GAP - level)
@@ -179,7 +179,7 @@ def _table(part: WorkloadView, view: ReportView, on: IntervalScale, room: _Room)
             Text(view.level(row)),
             Text(words.numbers(finding)),
             Text(words.VERDICTS[finding.verdict], style=style),
-            str(finding.n),
+            words.number(finding),
             *drawn,
         )
     return table
@@ -365,7 +365,7 @@ def _second_family(part: WorkloadView, view: ReportView) -> Iterator[RenderableT
             view.level(row),
             words.numbers(row.finding),
             words.VERDICTS[row.finding.verdict],
-            str(row.finding.n),
+            words.number(row.finding),
         )
         for row in part.secondary
     ]

@@ -40,7 +40,7 @@ def table(view: ReportView) -> Iterator[Block]:
     if not any(part.findings for part in view.parts):
         yield Text("No findings: too few valid trials for a comparison.")
         return
-    yield ShapeOnly("html", _table(view, view.parts, view.terms.counted, "Verdict table"))
+    yield ShapeOnly("html", _table(view, view.parts, _counted(view), "Verdict table"))
 
 
 def of_part(part: WorkloadView, view: ReportView) -> Iterator[Block]:
@@ -49,7 +49,15 @@ def of_part(part: WorkloadView, view: ReportView) -> Iterator[Block]:
         yield Text(f"{_about(part)}.")
         if said := averaged(part, view):
             yield Text(sentence(said))
-        yield _table(view, (part,), view.terms.counted, f"Verdicts of {part.workload}")
+        yield _table(view, (part,), _counted(view), f"Verdicts of {part.workload}")
+
+
+def _counted(view: ReportView) -> str:
+    """What the column of numbers counts."""
+    sides = [each.compared for each in view.findings if each.compared]
+    if not sides:
+        return view.terms.counted
+    return "sessions" if sides[0].sessions else "pairs"
 
 
 def _table(view: ReportView, parts: Sequence[WorkloadView], counted: str, about: str) -> Table:
@@ -93,7 +101,7 @@ def _row(
         Picture(verdict_strip(row, drawn, view.margin), strip(finding, written).replace(" ", "·")),
         number(row.base, unit),
         number(row.value, unit),
-        str(finding.n),
+        words.number(finding),
     )
 
 

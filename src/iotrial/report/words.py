@@ -55,6 +55,12 @@ def visible_lines(text: str) -> str:
     )
 
 
+def number(finding: Finding) -> str:
+    """The n of a finding; between results how many sessions each side has: ``6+1``."""
+    sides = finding.compared
+    return "+".join(map(str, sides.sessions)) if sides and sides.sessions else str(finding.n)
+
+
 @dataclass(frozen=True, slots=True)
 class Wording:
     """What is called how: ``one`` of what was measured, what a finding's ``n`` counts, what the

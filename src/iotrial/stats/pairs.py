@@ -335,10 +335,14 @@ def sessions(records: Sequence[TrialRecord]) -> dict[str, str]:
 
 
 def within_a_night(side: Sequence[Results]) -> list[tuple[str, str]]:
-    """The names of folders after each other between which nothing rested for a night."""
+    """The names of folders after each other between which nothing rested for a night; with their
+    paths where two have one name."""
+    names = [each.folder.name for each in side]
+    if len(set(names)) < len(names):
+        names = [str(each.folder) for each in side]
     times = sorted(
-        (min(r.started for r in timed), max(r.started + r.seconds for r in timed), str(each.folder))
-        for each in side
+        (min(r.started for r in timed), max(r.started + r.seconds for r in timed), name)
+        for each, name in zip(side, names, strict=True)
         if (timed := [r for r in each.valid if r.started and not r.session])
     )
     return [(a[2], b[2]) for a, b in pairwise(times) if b[0] - a[1] < NIGHT]

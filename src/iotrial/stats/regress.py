@@ -41,7 +41,14 @@ from typing import Any, get_args
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from iotrial.model.finding import Comparison, Difference, DifferenceKind, Finding, Verdict
+from iotrial.model.finding import (
+    Comparison,
+    Difference,
+    DifferenceKind,
+    Finding,
+    SessionComparison,
+    Verdict,
+)
 from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Doubt, Treatment, TrialRecord, treatment_text
@@ -73,19 +80,21 @@ class _Cell:
         return np.array([log for logs in self.sessions.values() for log in logs])
 
 
-def regress(
+def regress(  # noqa: PLR0913 (keywords)
     former: Sequence[Results],
     latter: Sequence[Results],
     *,
     without: Mapping[str, str] | None = None,
     between: float = 0.0,
     paired: bool = False,
+    advice: str = "Add sessions.",
 ) -> Comparison:
     """Findings with ``factor`` = ``results``: ``latter`` against ``former``, per treatment.
 
-    ``level`` is the treatment, ``baseline`` the name of the first former folder.  ``without`` are
+    ``level`` is the treatment, ``baseline`` the name of the former side.  ``without`` are
     workloads left out, each with why; ``between`` is the standard deviation between sessions as a
-    relative difference (0: nobody said).
+    relative difference (0: nobody said).  ``advice`` says what gives an interval where one session
+    of each side has none.
     """
     first = former[0]
     primary = first.study.decide.leading
@@ -99,16 +108,17 @@ def regress(
     shared.sort(key=_place(first.study))
     confidence = first.study.decide.confidence
     each = confidence ** (1 / len(shared)) if shared else confidence
-    names = called(first, latter[0])
+    names = called(first, latter[0]) if paired else _sides_called(former, latter)
     findings = tuple(
         _finding(
             key, primary[key[0]], ours[key], theirs[key], first, baseline=names[0],
             interval=_interval(ours[key], theirs[key], each, math.log1p(between), paired=paired),
+            paired=paired,
         )
         for key in shared
     )  # fmt: skip
     several = any(len(c.sessions) > 1 for side in (ours, theirs) for c in side.values())
-    told = _sentence(findings, *names, several=several or between > 0)
+    told = _sentence(findings, *names, advice="" if several or between > 0 else advice)
     return Comparison(
         question=f"Is {names[1]} worse than {names[0]}?",
         findings=findings,
@@ -192,6 +202,7 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
     *,
     baseline: str,
     interval: float | None,
+    paired: bool,
 ) -> Finding:
     """``baseline`` is what the former results are called, ``interval`` half of its width on the log
     scale."""
@@ -214,7 +225,11 @@ def _finding(  # noqa: PLR0913 (the parts of one comparison)
         verdict=_verdict(low, high, former.study, name),
         n=min(len(ours.logs), len(theirs.logs)) if single else min(len(a), len(b)),
         trials=(*ours.trials, *theirs.trials),
-    )
+        compared=SessionComparison(
+            math.exp(float(a.mean())), math.exp(float(b.mean())),
+            None if paired else (len(a), len(b)),
+        ),
+    )  # fmt: skip
 
 
 def _verdict(low: float | None, high: float | None, study: Study, name: str) -> Verdict:
@@ -387,19 +402,17 @@ def _welch(a: Floats, b: Floats, confidence: float) -> float | None:
     return _student(va + vb, 1.0, df, confidence)
 
 
-def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, several: bool) -> str:
+def _sentence(findings: tuple[Finding, ...], former: str, latter: str, *, advice: str) -> str:
     if not findings:
         return f"{former} and {latter} share no workload and treatment: no comparison is possible."
     worse = [f for f in findings if f.verdict == "worse"]
     if worse:
         return f"Yes: {latter} is worse for {', '.join(map(_named, worse))}, against {former}."
-    if all(f.low is None for f in findings) and not several:
+    if advice and all(f.low is None for f in findings):
         widest = max(findings, key=lambda f: abs(math.log(f.ratio)))
         return (
             f"No claim: one session of each, {former} and {latter}, gives no estimate of the"
-            " variation between sessions. Add sessions (--before, --after), give that variation"
-            " (--between), or measure both again in alternation (--paired). The largest change"
-            f" is {_named(widest)}."
+            f" variation between sessions. {advice} The largest change is {_named(widest)}."
         )
     unclear = sum(1 for f in findings if f.verdict == "cannot-tell")
     if unclear:
@@ -415,6 +428,16 @@ def called(former: Results, latter: Results) -> tuple[str, str]:
     if all(names) and names[0] != names[1]:
         return names
     return str(former.folder), str(latter.folder)
+
+
+def _sides_called(former: Sequence[Results], latter: Sequence[Results]) -> tuple[str, str]:
+    """The same of two sides, each by its first folder."""
+    names = called(former[0], latter[0])
+    one, other = (
+        f"{name} and {len(side) - 1} more" if len(side) > 1 else name
+        for name, side in zip(names, (former, latter), strict=True)
+    )
+    return one, other
 
 
 def _named(finding: Finding) -> str:
@@ -445,14 +468,14 @@ _OF_FILE = ("backing_file", "backing_inode")
 _SHOWN = 6
 
 
-def unlike_loads(former: Results, latter: Results) -> dict[str, str]:
+def unlike_loads(former: Study, latter: Study) -> dict[str, str]:
     """The workloads that both have and that are not the same load, each with what differs:
     ``iodepth = 4 and 1``."""
-    theirs = {each.name: each for each in latter.study.judged}
+    theirs = {each.name: each for each in latter.judged}
     found = {}
-    for own in former.study.judged:
+    for own in former.judged:
         if other := theirs.get(own.name):
-            known = former.study.design.kind == latter.study.design.kind != "recorded"
+            known = former.design.kind == latter.design.kind != "recorded"
             said = list(_options(own, other, whole=known)) + (
                 list(_targets(former, latter)) if known else []
             )
@@ -627,8 +650,8 @@ def _options(own: Workload, other: Workload, *, whole: bool) -> Iterator[str]:
             yield f"the {name} differs"
 
 
-def _targets(former: Results, latter: Results) -> Iterator[str]:
-    left, right = ({each.name: each for each in r.study.targets} for r in (former, latter))
+def _targets(former: Study, latter: Study) -> Iterator[str]:
+    left, right = ({each.name: each for each in study.targets} for study in (former, latter))
     for name in (name for name in left if name in right):
         own, other = left[name], right[name]
         for what in ("kind", "size", "filesystem"):

@@ -18,12 +18,13 @@ from iotrial.look.facts import gather
 from iotrial.model.finding import Difference
 from iotrial.model.results import Results
 from iotrial.model.study import Study
+from iotrial.model.trial import Treatment
 from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import cells
 from iotrial.plan.in_blocks import has_fixed_blocks, in_blocks
 from iotrial.report.junit import skipped
-from iotrial.report.words import some
-from iotrial.stats.regress import blocks_needed, pairs_needed
+from iotrial.report.words import count, some, visible
+from iotrial.stats.regress import blocks_needed, pairs_needed, unlike_loads
 from iotrial.store import written_study
 from iotrial.units import format_wait
 from iotrial_store import in_turn
@@ -34,6 +35,11 @@ _TIMES = 4
 """Sessions of each study that are executed in alternation."""
 _SAID = 4
 """Differences in one line."""
+_MORE = (
+    "Push the results of more sessions (iotrial push), or of A/A studies on this machine (iotrial"
+    " run STUDY --aa), which say how far sessions are apart."
+)
+_NEAR = "Compare with sessions of different days: push the results of more nights."
 
 
 def check(url: str | None, which: str) -> None:
@@ -46,15 +52,18 @@ def check(url: str | None, which: str) -> None:
 
 
 def shortened(output: Output, study: Study, asked: ComparisonRequest, *, pretend: bool) -> Study:
-    """The study in as many blocks as its comparison with stored results needs, its own at most.
+    """The study in as many blocks as its comparison with stored results needs, its own at most;
+    before hours of measuring it says where nothing is going to be compared.
     Reads its machines, and changes nothing there.  Raises StoreError, HostUnreachable."""
-    if not has_fixed_blocks(study):
-        return study
     with store_at(asked.store) as store:
         if not store.query("SELECT 1 FROM results WHERE study = ? LIMIT 1", (study.name,)).rows:
             return study
         with stored_results(store, study, _machines(study, pretend=pretend), asked.which) as found:
-            if found is None or not found.here:
+            if found is None:
+                return study
+            if why := _incomparable(found, study):
+                output.notice(f"will not be compared with what is stored: {why}")
+            if why or not found.here or not has_fixed_blocks(study):
                 return study
             blocks, why = blocks_needed(
                 found.results, most=study.design.blocks, between=found.between
@@ -77,27 +86,43 @@ def _machines(study: Study, *, pretend: bool) -> str:
 
 def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
     """Say what a run comes to beside stored results; the exit code.  Raises UsageError where
-    nothing is comparable, and StoreError."""
+    nothing is comparable, which the files that were asked for say as well, and StoreError."""
     began = min((each.started for each in latter.records if each.started > 0), default=math.inf)
-    here = machines_of(latter.facts)
+    here, study = machines_of(latter.facts), replace(latter.study, pretended=latter.pretended)
     files = {"--junit": asked.junit, "--markdown": asked.markdown}
     with (
         store_at(asked.store) as store,
-        stored_results(store, latter.study, here, asked.which, began) as stored,
+        stored_results(store, study, here, asked.which, began) as stored,
     ):
         if stored is None:
-            return _first(output, latter, files)
-        output.answer("", f"against {asked.which}: {len(stored.results)} stored sessions")
+            # The first results of a study have nothing to be compared with, which is no mistake.
+            why = f"the store has no results of {study.name} yet whose trials are without doubts"
+            _not_compared(latter, files, why)
+            output.answer("", f"not compared: {why}; to add them: iotrial push {latter.folder}")
+            return 0
+        output.answer("", f"against {asked.which}: {count(len(stored.results), 'stored session')}")
+        if why := _incomparable(stored, study):
+            _not_compared(latter, files, why)
+            raise UsageError(
+                f"not compared: {why}",
+                advice=f"If that is meant, add the new results, and later ones are compared with"
+                f" them: iotrial push {latter.folder}",
+            )
         questions = {}
         if stored.here:
-            sides = ComparisonResults(stored.results, (latter,), between=stored.between)
-            questions["against"] = sides
+            questions["against"] = ComparisonResults(
+                stored.results, (latter,), between=stored.between, more=_MORE, near=_NEAR
+            )
         measured = list(_in_turn(output, stored, latter, asked))
         questions |= dict(measured)
         if not questions:
+            why = (
+                f"the store has no results of {study.name} on this machine, and nothing of those of"
+                " another one that iotrial can set here"
+            )
+            _not_compared(latter, files, why)
             raise UsageError(
-                f"the store has no results of {latter.study.name} on this machine, and nothing of"
-                " those of another one that iotrial can set here",
+                why,
                 advice="Execute it here on some nights, and push them: iotrial push DIR; or"
                 " measure another study beside it: iotrial compare OLD NEW --paired 4",
             )
@@ -108,17 +133,32 @@ def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
         return code or max(failed, default=0)
 
 
-def _first(output: Output, latter: Results, files: dict[str, Path | None]) -> int:
-    """The first results of a study have nothing to be compared with, which is no mistake."""
-    why = f"the store has no results of {latter.study.name} yet whose trials are without doubts"
-    output.answer("", f"not compared: {why}; to add them: iotrial push {latter.folder}")
+def _incomparable(stored: StoreResults, study: Study) -> str:
+    """Why nothing of a study is the same as what is stored ('': something is)."""
+    then = stored.results[0].study
+    unlike = unlike_loads(then, study)
+    loads = {load.name for load in study.judged} & {load.name for load in then.judged}
+    if loads and loads <= unlike.keys():
+        said = [f"{name} ({why})" for name, why in unlike.items() if name in loads]
+        return f"the load is another one than then: {some(said, _SAID)}"
+    if study.stages or then.stages:
+        return ""
+    alike = (_treatments(then) & _treatments(study)) if loads else ()
+    return "" if alike else "no workload and treatment is the same"
+
+
+def _treatments(study: Study) -> set[tuple[str, Treatment]]:
+    return {(load.name, each) for load in study.judged for each in study.treatments(load.name)}
+
+
+def _not_compared(latter: Results, files: dict[str, Path | None], why: str) -> None:
+    """In every file that was asked for."""
     if Output.pending is not None:
         Output.pending["against"] = None
     if path := files["--junit"]:
         write(path, skipped(latter.study.name, why).encode(), option="--junit")
     if path := files["--markdown"]:
-        write(path, f"Not compared: {why}.\n".encode(), option="--markdown")
-    return 0
+        write(path, f"Not compared: {visible(why)}.\n".encode(), option="--markdown")
 
 
 def _in_turn(

@@ -48,17 +48,23 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
       iotrial find --setting queue.scheduler=bfq --kernel '6.1*'
       iotrial find --study nightly --since 2026-11-01
     """
-    from iotrial_store.asked import ResultCondition, day, results
+    from iotrial_store.asked import ResultCondition, day, results, unknown
 
     asked = ResultCondition(words, study, machine, kernel, setting, metric, tag, since, until)
     with store_at(url) as store:
         found = results(store, asked)
+        names = {
+            "study": study, "machine": machine, "kernel": kernel, "metric": metric, "tag": tag,
+            "setting": setting and setting.partition("=")[0],
+        }  # fmt: skip
+        missing = [] if found else unknown(store, names)
     output.document({"results": found})
     table = TextTable("result", "study", "began", "machines", "trials", "tags", "answer")
     for row in found:
         table.add_row(
             str(row["result"])[:8], str(row["study"]), day(row["began"]), str(row["machines"]),
-            f"{row['valid']} of {row['trials']}", str(row["tags"] or ""), str(row["answer"]),
+            f"{row['valid']} of {row['trials']}", str(row["tags"] or ""),
+            f"{'Pretended: ' if row['pretended'] else ''}{row['answer']}",
         )  # fmt: skip
-    output.answer(table if found else "no results meet this")
+    output.answer(table if found else "; ".join(("no results meet this", *missing)))
     return 0 if found else 1

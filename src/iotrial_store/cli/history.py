@@ -96,13 +96,16 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
       iotrial history --store postgresql://db.example.org/iotrial --json
     """
     from iotrial.errors import UsageError
+    from iotrial_store.asked import unknown
     from iotrial_store.history import histories, series_of
 
     with store_at(url) as store:
         many = series_of(store, study or "", metric or "", treatment or "")
         if not many:
+            names = {"study": study, "metric": metric, "treatment": treatment}
+            missing = unknown(store, names) or ["the store has no such series"]
             raise UsageError(
-                "the store has no such series", advice="See what it has: iotrial list, iotrial find"
+                "; ".join(missing), advice="See what it has: iotrial list, iotrial find"
             )
         found = histories(store, many, margin=margin, error=error)
     begin, relative = since
@@ -149,7 +152,11 @@ def _said(found: tuple[StoreHistory, ...]) -> str:
     changed = sum(any(c.at.state == "confirmed" for c in each.changes) for each in found)
     perhaps = sum(any(c.at.state != "confirmed" for c in each.changes) for each in found)
     more = f"; in {perhaps} something may have changed" if perhaps else ""
-    return f"{len(found)} series, {changed} changed{more}."
+    from iotrial_store.history import FEWEST
+
+    few = sum(each.history.sd is None for each in found)
+    short = f" {few} of them cannot tell: fewer than {FEWEST} results folders count." if few else ""
+    return f"{len(found)} series, {changed} changed{more}.{short}"
 
 
 def _line(each: StoreHistory) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import click
 
 from iotrial.cli.output import Output, common
@@ -28,8 +30,12 @@ def command(output: Output, url: str | None) -> int:
     table = TextTable("study", "results", "trials", "first", "last", "machines")
     for row in found:
         table.add_row(
-            str(row["study"]), str(row["results"]), str(row["trials"]), day(row["first"]),
+            str(row["study"]), _counted(row), str(row["trials"]), day(row["first"]),
             day(row["last"]), str(row["machines"]),
         )  # fmt: skip
     output.answer(table if found else "no results; add some: iotrial push DIR")
     return 0
+
+
+def _counted(row: Mapping[str, object]) -> str:
+    return f"{row['results']}" + (f" ({row['pretended']} pretended)" if row["pretended"] else "")

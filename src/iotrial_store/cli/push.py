@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from iotrial.cli.output import Output, common
-from iotrial.errors import UsageError
+from iotrial.errors import IotrialError, UsageError
+from iotrial.report.words import count
 from iotrial_store.cli import store_at, store_option
 
 
@@ -33,7 +34,8 @@ def command(
     """Add results FOLDERS to a store: trials, settings, findings, doubts and machines.
 
     Raw files stay where they are; the store has their digest and place.  The same folder pushed
-    twice is there once; one whose study went on replaces what was there.
+    twice is there once; one whose study went on replaces what was there.  A folder that cannot be
+    read is told, and the others are added.
 
     \b
     Example:
@@ -43,24 +45,28 @@ def command(
       iotrial push --migrate
     """
     from iotrial_store import schema
-    from iotrial_store.against import PARTS
     from iotrial_store.content import StoreContent, content_of
     from iotrial_store.model import PushCounts
 
     if not folders and not migrate:
         raise UsageError("name results folders", advice="For example: iotrial push results/*")
-    if wrong := [tag for tag in tags if not tag.strip() or "," in tag]:
-        raise UsageError(f"{wrong[0]!r} cannot be a tag", advice="Use a word, without a comma.")
-    if wrong := [tag for tag in tags if tag in PARTS]:
-        raise UsageError(
-            f"{wrong[0]!r} cannot be a tag: run --against {wrong[0]} means other results",
-            advice="Use another word.",
-        )
+    _check_tags(tags)
+
+    wrong: dict[Path, IotrialError] = {}
+    pretended: list[Path] = []
 
     def contents() -> Iterator[StoreContent]:
         for number, folder in enumerate(folders, 1):
-            content = content_of(folder, tags)
-            output.note(f"{number}/{len(folders)}  {folder}: {len(content.trials)} trials")
+            try:
+                content = content_of(folder, tags)
+            except IotrialError as error:
+                wrong[folder] = error
+                continue
+            told = count(len(content.trials), "trial")
+            if content.pretended:
+                pretended.append(folder)
+                told += ", pretended: nothing was measured"
+            output.note(f"{number}/{len(folders)}  {folder}: {told}")
             yield content
 
     said = []
@@ -75,9 +81,11 @@ def command(
                 else f"migrated from version {former} of the schema to {schema.VERSION}"
             )
         counts = store.push(contents()) if folders else PushCounts()
-    output.document(
-        {**document, "added": counts.added, "replaced": counts.replaced, "same": counts.same}
-    )
+    output.document({
+        **document, "added": counts.added, "replaced": counts.replaced, "same": counts.same,
+        "pretended": list(map(str, pretended)),
+        "wrong": {str(folder): str(error) for folder, error in wrong.items()},
+    })  # fmt: skip
     said += [
         f"{number} {word}"
         for number, word in (
@@ -87,5 +95,32 @@ def command(
         )
         if number
     ]
+    said = said or ["0 added"]
+    if pretended:
+        said.append(f"{len(pretended)} of them pretended")
     output.answer(f"{', '.join(said)}; store {store.url}")
-    return 0
+    for folder, error in wrong.items():
+        output.notice(f"not added: {folder}: {error.message}")
+    for folder, error in [*wrong.items()][:1]:
+        output.notice(_advice(folder) or error.advice)
+    return max((error.exit_code for error in wrong.values()), default=0)
+
+
+def _check_tags(tags: tuple[str, ...]) -> None:
+    from iotrial_store.against import PARTS
+
+    if bad := [tag for tag in tags if not tag.strip() or "," in tag]:
+        raise UsageError(f"{bad[0]!r} cannot be a tag", advice="Use a word, without a comma.")
+    if bad := [tag for tag in tags if tag in PARTS]:
+        raise UsageError(
+            f"{bad[0]!r} cannot be a tag: run --against {bad[0]} means other results",
+            advice="Use another word.",
+        )
+
+
+def _advice(folder: Path) -> str:
+    """Where the results are in folders below this one."""
+    below = [each.parent for each in sorted(folder.glob("*/plan.jsonl"))]
+    if not below or (folder / "plan.jsonl").exists():
+        return ""
+    return f"{folder} has {count(len(below), 'results folder')}: iotrial push {folder}/*"

@@ -11,6 +11,7 @@ from rich.console import Group
 
 from iotrial.cli.output import Output, can_move, common, writing
 from iotrial.cli.progress import bar
+from iotrial.report.words import count
 from iotrial.units import format_wait
 from iotrial_store.cli import store_at, store_option
 
@@ -49,7 +50,8 @@ def command(output: Output, out: Path, study: str | None, url: str | None) -> in
         finally:
             output.moving.end()
     output.document({"folder": str(out), "studies": made.studies, "pages": made.pages})
-    output.answer(f"{made.pages} pages of {made.studies} studies: {out / 'index.html'}")
+    studies = "1 study" if made.studies == 1 else f"{made.studies} studies"
+    output.answer(f"{count(made.pages, 'page')} of {studies}: {out / 'index.html'}")
     return 0
 
 

@@ -9,6 +9,7 @@ import click
 from iotrial.cli.output import Output, common, writing
 from iotrial.errors import UsageError
 from iotrial.report.layout import TextTable
+from iotrial.report.words import count
 from iotrial_store.cli import store_at, store_option
 
 
@@ -75,7 +76,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
     if out is not None:
         with writing(out, "--out"):
             out.write_bytes(rendered(found, shape))
-        output.note(f"{len(found.rows)} rows in {out}")
+        output.note(f"{count(len(found.rows), 'row')} in {out}")
     elif shape == "table":
         table = TextTable(*found.columns)
         for row in found.rows:
