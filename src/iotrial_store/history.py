@@ -16,21 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from iotrial.model.finding import Difference
-from iotrial.stats.changes import (
-    FEWEST,
-    HistoryChange,
-    HistoryPoint,
-    Rule,
-    SeriesHistory,
-    among,
-)
+from iotrial.stats.changes import HistoryChange, HistoryPoint, Rule, SeriesHistory, among
 from iotrial.stats.noise import StandardDeviation
 from iotrial.stats.regress import differences
 from iotrial.store import open_results
 from iotrial_store.folder import made_again
 from iotrial_store.model import ResultStore
-
-__all__ = ["FEWEST"]
 
 _LEAST_AA = 3
 """A/A results from which the noise from night to night is taken."""

@@ -41,7 +41,7 @@ from iotrial.report.blocks import (
 from iotrial.report.charts import pictures
 from iotrial.report.study import document
 from iotrial.report.view import view
-from iotrial.stats.changes import HistoryPoint
+from iotrial.stats.changes import FEWEST, HistoryPoint
 from iotrial.store import open_results
 from iotrial.units import format_change, format_noise, format_value
 from iotrial_store.asked import ResultCondition, day, results, studies
@@ -183,7 +183,8 @@ def _index(
     )  # fmt: skip
     table = Table(head, lines, "Studies", "There are no results in this store.", "stacked")
     count = words.count(sum(map(len, rows.values())), "result")
-    lead = Text(f"{len(lines)} studies, {count}. The study executed last is first.", "note")
+    studies = "1 study" if len(lines) == 1 else f"{len(lines)} studies"
+    lead = Text(f"{studies}, {count}. The study executed last is first.", "note")
     return Document("Studies", (lead,), (table,), searchable=bool(lines))
 
 
@@ -195,7 +196,7 @@ def _changed(told: Sequence[StoreHistory]) -> Words:
         return TextSpan(f"{_how(last)} {_day(last.at.first)}", f"verdict {_look(last)}")
     if any(each.changes for each in told):
         return TextSpan("may be", "verdict cannot-tell")
-    return "none"
+    return "none" if any(each.history.sd is not None for each in told) else "too few results"
 
 
 def _how(change: StoreChange) -> str:
@@ -253,9 +254,12 @@ def _trends(told: Sequence[StoreHistory]) -> Iterator[Block]:
         if each.changes:
             beside = tuple(block for change in each.changes for block in _told(change))
             yield Figures((_figure(each),), beside)
-    if rest := tuple(_figure(each) for each in told if not each.changes):
-        yield Heading("No change", 3)
-        yield Figures(rest)
+    few = f"Too few results to tell: fewer than {FEWEST}"
+    for heading, short in (("No change", False), (few, True)):
+        rest = [e for e in told if not e.changes and (e.history.sd is None) is short]
+        if rest:
+            yield Heading(heading, 3)
+            yield Figures(tuple(map(_figure, rest)))
 
 
 def _told(change: StoreChange) -> Iterator[Block]:

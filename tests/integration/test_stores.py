@@ -400,6 +400,12 @@ def test_a_history_that_cannot_tell_yet_gives_no_all_clear(tmp_path: Path, verb:
     assert verb("push", *map(str, nights(base, tmp_path, 2)), "--store", url)[0] == 0
     said = " ".join(verb("history", "--store", url)[1].split())
     assert "2 of them cannot tell: fewer than 10 results folders count" in said
+    site = tmp_path / "site"
+    assert verb("site", "--store", url, "--out", str(site))[0] == 0
+    assert "too few results" in (site / "index.html").read_text()
+    page = (site / "studies/short.html").read_text()
+    assert "Too few results to tell: fewer than 10" in page
+    assert "No change" not in page
     assert verb("push", *map(str, nights(base, tmp_path, 10, since=2)), "--store", url)[0] == 0
     assert "cannot tell" not in verb("history", "--store", url)[1]
 

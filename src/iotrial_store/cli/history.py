@@ -152,7 +152,7 @@ def _said(found: tuple[StoreHistory, ...]) -> str:
     changed = sum(any(c.at.state == "confirmed" for c in each.changes) for each in found)
     perhaps = sum(any(c.at.state != "confirmed" for c in each.changes) for each in found)
     more = f"; in {perhaps} something may have changed" if perhaps else ""
-    from iotrial_store.history import FEWEST
+    from iotrial.stats.changes import FEWEST
 
     few = sum(each.history.sd is None for each in found)
     short = f" {few} of them cannot tell: fewer than {FEWEST} results folders count." if few else ""
