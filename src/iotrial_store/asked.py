@@ -122,6 +122,17 @@ def unknown(store: ResultStore, names: Mapping[str, str | None]) -> list[str]:
     return found
 
 
+def never(store: ResultStore, setting: str) -> list[str]:
+    """Of ``TUNABLE=VALUE`` whose tunable the store has, but not with this value: so, and its
+    values."""
+    name, _, value = setting.partition("=")
+    rows = store.query("SELECT DISTINCT value FROM settings WHERE tunable = ?", (name,)).rows
+    known = sorted(str(row[0]) for row in rows)
+    if not value or not known or value in known:
+        return []
+    return [f"{name} was never {value}; it was {some(known, _FEW)}"]
+
+
 def one_result(store: ResultStore, name: str) -> dict[str, object]:
     """The results that have this tag, or begin with these digits.  Raises UsageError for none, and
     for several."""
@@ -132,9 +143,12 @@ def one_result(store: ResultStore, name: str) -> dict[str, object]:
         (f"{_escaped(name)}%", name),
     ).dicts()
     if not found:
-        raise UsageError(
-            f"the store has no results {name!r}", advice="See what it has: iotrial find"
-        )
+        said, advice = f"the store has no results {name!r}", "See what it has: iotrial find"
+        if store.query("SELECT 1 FROM results WHERE study = ? LIMIT 1", (name,)).rows:
+            advice = f"It is a study. Name one of its results: iotrial find --study {name}"
+        elif near := [each for each in unknown(store, {"tag": name}) if "did you mean" in each]:
+            said = f"{said}; {near[0]}"
+        raise UsageError(said, advice=advice)
     if len(found) > 1:
         some = ", ".join(str(row["result"]) for row in found[:4])
         raise UsageError(f"{len(found)} results are meant by {name!r}: {some}", advice="Name one.")

@@ -101,6 +101,8 @@ class ParquetStore:
 
     def _is_ours(self) -> None:
         """Raises StoreError for a folder that has results, and no store."""
+        if self.folder.exists() and not self.folder.is_dir():
+            raise self._none()
         here = next((name for name in _NOT_OURS if (self.folder / name).exists()), "")
         if here and not (self.folder / "parts").is_dir():
             raise StoreError(
@@ -118,14 +120,15 @@ class ParquetStore:
         fresh = [self._with_tags(each, there) for each in fresh]
         name = _new_name()
         _write_part(self.folder / "parts" / name, name, fresh)
-        replaced = 0
+        present = replaced = 0
         with self._locked():
             index = self._index()
             there = _live(index)
             for each in fresh:
                 if each.result in there:
                     index["gone"].append([there[each.result][0], each.result])
-                    replaced += 1
+                    present += 1
+                    replaced += there[each.result][1] != each.content  # else it has a new tag
             index["parts"][name] = {
                 "trials": sum(len(each.trials) for each in fresh),
                 "results": {each.result: each.content for each in fresh},
@@ -133,7 +136,8 @@ class ParquetStore:
             self._put_together(index)
             self._write(index)
         self._forget()
-        return PushCounts(len(fresh) - replaced, replaced, len(batch) - len(fresh))
+        added = len(fresh) - present
+        return PushCounts(added, replaced, len(batch) - added - replaced)
 
     def _differs(self, content: StoreContent, there: dict[str, tuple[str, str]]) -> bool:
         """Whether a push would change anything: its content, or a tag."""
@@ -470,7 +474,14 @@ def _quoted(path: Path) -> str:
 
 
 def _said(error: Exception) -> str:
-    return str(error).split("\n", 1)[0]
+    """What is wrong, without the kind of error, and what DuckDB thinks was meant."""
+    first, *others = str(error).split("\n")
+    meant = [line.strip() for line in others if line.startswith(("Did you mean", "Candidate "))]
+    kind, colon, rest = first.partition(" Error: ")
+    return "; ".join([rest if colon and kind in _KINDS else first, *meant])
+
+
+_KINDS = ("Binder", "Catalog", "Parser")
 
 
 @contextmanager

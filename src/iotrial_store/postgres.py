@@ -234,7 +234,9 @@ class PostgresStore:
             except psycopg.Error as error:
                 if "multiple commands" in str(error):
                     raise several_statements() from None
-                raise not_asked(f"the query: {_said(error)}") from None
+                hint = error.diag.message_hint
+                meant = f"; {hint}" if hint else ""
+                raise not_asked(f"the query: {_said(error)}{meant}") from None
         return StoreAnswer(tuple(names), rows)
 
     def _opened(self) -> psycopg.Connection[Any]:
@@ -358,7 +360,9 @@ def _push(connection: psycopg.Connection[Any], batch: Sequence[StoreContent]) ->
             for part in _trial_rows(each, numbers[each.result]):
                 copy.write(part)
         copy.write(_END)
-    return PushCounts(len(fresh) - len(replaced), len(replaced), same)
+    changed = sum(there[name] != fresh[name].content for name in replaced)  # else it has a new tag
+    added = len(fresh) - len(replaced)
+    return PushCounts(added, changed, same + len(replaced) - changed)
 
 
 def _remove(connection: psycopg.Connection[Any], results: Sequence[str]) -> None:

@@ -354,6 +354,9 @@ def test_a_folder_that_cannot_be_read_keeps_no_other_out(
     said = capsys.readouterr()
     assert said.out.startswith("0 added")
     assert f"push {parent}/*" in said.err
+    for more, counted in (((), "1 there already;"), (("--tag", "v7"), "1 there already;")):
+        assert status(["push", str(folders["race"]), *more, "--store", url]) == 0
+        assert capsys.readouterr().out.startswith(counted)
     assert status(["push", str(tmp_path / "nope"), "--store", url, "--json"]) == 2
     assert list(json.loads(capsys.readouterr().out)["wrong"]) == [str(tmp_path / "nope")]
 
@@ -382,10 +385,15 @@ def test_what_is_not_there_is_told_with_what_is_nearest(
     code, told = verb("history", "qqqqq", "--store", url, "--json")
     assert code == 2
     assert "no study qqqqq" in json.loads(told)["error"]["message"]
+    code, told = verb("find", "--setting", "queue.scheduler=bfk", "--store", url)
+    assert (code, "queue.scheduler was never bfk; it was" in " ".join(told.split())) == (1, True)
+    code, told = verb("pull", "sprung", "--store", url, "--json")
+    assert code == 2
+    assert "did you mean spring?" in json.loads(told)["error"]["message"]
     for sql, said, advice in (
         ("SELECT 1; SELECT 2", "these are several", "one after another"),
         ("SELECT * FROM trial", "trial", "--schema"),
-        ("SELECT nothing FROM trials", "nothing", "--schema"),
+        ("SELECT treatmen FROM trials", "treatment", "--schema"),
     ):
         code, told = verb("sql", sql, "--store", url, "--json")
         assert code == 2
@@ -399,7 +407,7 @@ def test_a_history_that_cannot_tell_yet_gives_no_all_clear(tmp_path: Path, verb:
     base = first(tmp_path, "short")
     assert verb("push", *map(str, nights(base, tmp_path, 2)), "--store", url)[0] == 0
     said = " ".join(verb("history", "--store", url)[1].split())
-    assert "2 of them cannot tell: fewer than 10 results folders count" in said
+    assert "2 of them cannot tell yet: 10 results folders are needed (short has 2)" in said
     site = tmp_path / "site"
     assert verb("site", "--store", url, "--out", str(site))[0] == 0
     assert "too few results" in (site / "index.html").read_text()
@@ -708,7 +716,9 @@ def test_machines_are_told_apart_and_a_a_nights_are_the_yardstick(
     assert None in known.values(), "of the other machine nothing is known"
 
 
-def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Verb) -> None:
+def test_a_run_is_held_against_what_is_stored(  # noqa: PLR0915 (one story)
+    url: str, tmp_path: Path, verb: Verb
+) -> None:
     """Of six nights, then a seventh that is the same, and one that is a fifth slower."""
     base = first(tmp_path, "watch")
     quiet = {"between": 0.003, "within": 0.003}
@@ -738,6 +748,9 @@ def test_a_run_is_held_against_what_is_stored(url: str, tmp_path: Path, verb: Ve
     assert verdicts["scheduler=none"]["low"] < 0.8 < verdicts["scheduler=none"]["high"]
     assert verdicts["scheduler=mq-deadline"]["verdict"] == "same"
     assert 'failures="1"' in junit.read_text()
+    assert 'name="trials.planned" value="8"' in junit.read_text(), "of this run"
+    took = float(re.findall(r'<testsuite .*? time="([0-9.]+)"', junit.read_text())[0])
+    assert 0 < took < 3600, "stored nights are days ago"
     assert "6.99" in markdown.read_text(), "what else differs is said"
     code, told = against(slower, "never")
     assert code == 2
@@ -856,8 +869,10 @@ def test_a_study_that_is_not_what_it_was_is_executed_beside_what_it_is(
     junit, markdown = tmp_path / "x.xml", tmp_path / "x.md"
     code, said = verb(*words, "--junit", str(junit), "--markdown", str(markdown))
     assert code == 2, "another load is no regression"
-    assert "load (bs = 4k and 8k)" in json.loads(said)["error"]["message"]
+    assert "load (then and now: bs = 4k and 8k)" in json.loads(said)["error"]["message"]
     assert "bs = 4k and 8k" in junit.read_text()
+    assert 'errors="1"' in junit.read_text()
+    assert "iotrial push" in markdown.read_text()
     assert "bs = 4k and 8k" in markdown.read_text()
 
 
@@ -884,6 +899,23 @@ def test_what_cannot_be_compared_or_written_is_said_before_hours_of_measuring(
     code, said = verb(*words, "--json")
     assert code in {0, 1}, said
     assert len(json.loads(said)["against"]["findings"]) == 2
+
+
+def test_sessions_that_are_exactly_alike_are_said_to_give_no_interval(
+    tmp_path: Path, verb: Verb
+) -> None:
+    study, url = tmp_path / "alike.toml", f"file:{tmp_path}/store"
+    study.write_text(STUDY)
+    words = ["run", str(study), "--pretend", "--out"]
+    for number in range(2):
+        assert verb(*words, str(tmp_path / f"{number}"))[0] == 0
+        assert verb("push", str(tmp_path / f"{number}"), "--store", url)[0] == 0
+    junit = tmp_path / "x.xml"
+    words += [str(tmp_path / "new"), "--store", url, "--against", "last", "--junit", str(junit)]
+    code, said = verb(*words)
+    assert code == 0
+    assert "exactly alike, such as pretended ones" in " ".join(said.split())
+    assert "near-sessions" in junit.read_text()
 
 
 def test_both_sides_of_a_comparison_have_their_means_and_sessions(

@@ -165,6 +165,7 @@ def command(  # noqa: PLR0913, PLR0917 (click hands over every option)
     output.answer(verdict_table(seen))
     if junit:
         told = replace(seen, failures=failures(latest))
+        told = told if other is None or paired else _of_run(told, latest)
         _junit(junit, [told], regressions=other is not None)
     worse = any(finding.verdict == "worse" for finding in judged.comparison.findings)
     return REGRESSION if other is not None and worse else 0
@@ -186,20 +187,34 @@ def against(
     from iotrial.report.text import verdict_table
     from iotrial.report.view import view
 
-    views, worse = [], False
+    views: list[ReportView] = []
+    suites: list[ReportView] = []
+    worse = False
     for name, sides in questions.items():
         judged = completed(*compared(sides.among(len(questions)), sides.between))
-        views.append(replace(view(judged), failures=failures(sides.latter[0])))
-        output.answer("", verdict_table(views[-1]))
+        seen = replace(view(judged), failures=failures(sides.latter[0]))
+        views.append(seen)
+        suites.append(seen if sides.paired else _of_run(seen, sides.latter[0]))
+        output.answer("", verdict_table(seen))
         if Output.pending is not None:
             Output.pending[name] = document(judged)
         worse |= any(each.verdict == "worse" for each in judged.comparison.findings)
     if path := files.get("--junit"):
-        _junit(path, views, regressions=True)
+        _junit(path, suites, regressions=True)
     if path := files.get("--markdown"):
         text = "\n".join(map(markdown, views)).encode("utf-8", "backslashreplace")
         write(path, text, option="--markdown")
     return REGRESSION if worse else 0
+
+
+def _of_run(seen: ReportView, run: Results) -> ReportView:
+    """With the trials and times of this run alone, and not of the sessions that it is compared
+    with: what a CI server says of a job."""
+    from iotrial.judgement import trial_counts
+    from iotrial.report.view import span
+
+    started, seconds = span(run)
+    return replace(seen, counts=trial_counts(run), started=started, seconds=seconds)
 
 
 def _junit(path: Path, views: Sequence[ReportView], *, regressions: bool) -> None:

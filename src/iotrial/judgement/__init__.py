@@ -16,6 +16,6 @@ JUnit and ``keep`` say nothing that is not in it::
         print(doubt.check, doubt.what)
 """
 
-from iotrial.judgement.judged import Judged, completed, judge
+from iotrial.judgement.judged import Judged, completed, judge, trial_counts
 
-__all__ = ["Judged", "completed", "judge"]
+__all__ = ["Judged", "completed", "judge", "trial_counts"]

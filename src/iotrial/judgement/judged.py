@@ -94,23 +94,27 @@ def _judged(results: Results) -> tuple[Results, Comparison]:
     return replace(results, doubts=(*doubts, *diagnosed(results, comparison))), comparison
 
 
+def trial_counts(results: Results) -> TrialCounts:
+    states = [record.state for record in results.records]
+    missing = len(waiting(results.planned, results.records))
+    return TrialCounts(
+        len(results.records) + missing,
+        states.count("valid"),
+        states.count("invalid"),
+        states.count("failed"),
+        missing,
+    )
+
+
 def completed(results: Results, comparison: Comparison) -> Judged:
     """Findings that were made otherwise (of two folders), with all that stands beside them."""
     answering = responses(results, comparison)
-    states = [record.state for record in results.records]
-    missing = len(waiting(results.planned, results.records))
     return Judged(
         results=results,
         comparison=comparison,
         parts=parts(results, comparison, answering),
         responses=answering,
-        counts=TrialCounts(
-            len(results.records) + missing,
-            states.count("valid"),
-            states.count("invalid"),
-            states.count("failed"),
-            missing,
-        ),
+        counts=trial_counts(results),
         hosts=host_rows(results, answering),
         block_hosts=host_effects(results),
         utilisation=where(results),

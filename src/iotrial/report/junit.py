@@ -36,10 +36,12 @@ def junit(*views: ReportView, failing: Collection[Verdict] = ()) -> str:
     return text_of(root)
 
 
-def skipped(name: str, why: str) -> str:
-    """The document of a study that has nothing to be compared with: one case, skipped."""
+def not_compared(name: str, why: str, *, pretended: bool, mistaken: bool) -> str:
+    """The document of a study that is not compared: one case, skipped where it has nothing to be
+    compared with, an error where that is a mistake (``mistaken``)."""
+    name = f"{name} (pretended)" if pretended else name
     case = _case(name, "comparison with stored results")
-    ET.SubElement(case, "skipped", message=why)
+    ET.SubElement(case, "error" if mistaken else "skipped", message=why)
     suite = ET.Element("testsuite", {"name": name, **_counts([case])})
     suite.append(case)
     root = ET.Element("testsuites", {"name": "iotrial", **_counts([case])})
@@ -62,7 +64,8 @@ def _suite(view: ReportView, failing: Collection[Verdict]) -> ET.Element:
     for name, value in _properties(view):
         ET.SubElement(properties, "property", name=name, value=value)
     suite.extend(cases)
-    said = (words.PRETENDED if view.pretended else "", view.answer, view.method)
+    doubts = (f"doubt {each.check}: {each.what}" for each in view.doubt_groups)
+    said = (words.PRETENDED if view.pretended else "", view.answer, view.method, *doubts)
     ET.SubElement(suite, "system-out").text = "\n".join(filter(None, said))
     return suite
 

@@ -143,14 +143,20 @@ class ReportView:
         return f"{row.finding.factor}={row.finding.level}" if several else row.finding.level
 
 
+def span(results: Results) -> tuple[float | None, float]:
+    """When the first trial began (None: nothing was done), and the seconds to the end of all."""
+    started = min((r.started for r in results.records if r.started > 0), default=None)
+    ended = max((record.started + record.seconds for record in results.records), default=0.0)
+    return started, ended - started if started is not None else 0.0
+
+
 def view(judged: Judged) -> ReportView:
     """Everything a report says of what results came to."""
     results, comparison = judged.results, judged.comparison
     study = results.study
     doubts, failures = evidence.doubts(results), evidence.failures(results)
     commands, more = evidence.commands(results)
-    started = min((r.started for r in results.records if r.started > 0), default=None)
-    ended = max((record.started + record.seconds for record in results.records), default=0.0)
+    started, seconds = span(results)
     return ReportView(
         study=visible(study.name),
         question=visible(comparison.question or study.question),
@@ -173,7 +179,7 @@ def view(judged: Judged) -> ReportView:
         study_text=visible_lines(study.text),
         digest=visible(study.digest),
         started=started,
-        seconds=ended - started if started is not None else 0.0,
+        seconds=seconds,
         pretended=results.pretended,
         terms=words.RUNS if study.design.kind == "recorded" else words.TRIALS,
         latencies=results.latencies,

@@ -130,8 +130,14 @@ def regress(  # noqa: PLR0913 (keywords)
 
 def _method(first: Results, findings: Sequence[Finding], between: float, *, paired: bool) -> str:
     alone = ""
-    if any(each.low is None for each in findings):
+    without = [each.compared for each in findings if each.low is None]
+    if any(each and each.sessions == (1, 1) for each in without):
         alone = " A single session without a given variation has no interval."
+    elif without:
+        alone = (
+            " Sessions that are exactly alike, such as pretended ones, show no variation, and give"
+            " no interval."
+        )
     how = "sessions as units, Student's t with their variance pooled"
     if paired:
         how = "measured in alternation, Student's t of the differences"

@@ -22,8 +22,8 @@ from iotrial.model.trial import Treatment
 from iotrial.plan.convert import BLOCKS
 from iotrial.plan.design import cells
 from iotrial.plan.in_blocks import has_fixed_blocks, in_blocks
-from iotrial.report.junit import skipped
-from iotrial.report.words import count, some, visible
+from iotrial.report.junit import not_compared
+from iotrial.report.words import PRETENDED, count, some, visible
 from iotrial.stats.regress import blocks_needed, pairs_needed, unlike_loads
 from iotrial.store import written_study
 from iotrial.units import format_wait
@@ -102,12 +102,12 @@ def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
             return 0
         output.answer("", f"against {asked.which}: {count(len(stored.results), 'stored session')}")
         if why := _incomparable(stored, study):
-            _not_compared(latter, files, why)
-            raise UsageError(
-                f"not compared: {why}",
-                advice=f"If that is meant, add the new results, and later ones are compared with"
-                f" them: iotrial push {latter.folder}",
+            advice = (
+                "If that is meant, add the new results, and later ones are compared with them:"
+                f" iotrial push {latter.folder}"
             )
+            _not_compared(latter, files, why, advice)
+            raise UsageError(f"not compared: {why}", advice=advice)
         questions = {}
         if stored.here:
             questions["against"] = ComparisonResults(
@@ -120,12 +120,12 @@ def compared(output: Output, latter: Results, asked: ComparisonRequest) -> int:
                 f"the store has no results of {study.name} on this machine, and nothing of those of"
                 " another one that iotrial can set here"
             )
-            _not_compared(latter, files, why)
-            raise UsageError(
-                why,
-                advice="Execute it here on some nights, and push them: iotrial push DIR; or"
-                " measure another study beside it: iotrial compare OLD NEW --paired 4",
+            advice = (
+                "Execute it here on some nights, and push them: iotrial push DIR; or measure"
+                " another study beside it: iotrial compare OLD NEW --paired 4"
             )
+            _not_compared(latter, files, why, advice)
+            raise UsageError(why, advice=advice)
         code = against(output, questions, files)
         failed = [
             exit_code(each) for _, sides in measured for each in (*sides.former, *sides.latter)
@@ -139,7 +139,7 @@ def _incomparable(stored: StoreResults, study: Study) -> str:
     unlike = unlike_loads(then, study)
     loads = {load.name for load in study.judged} & {load.name for load in then.judged}
     if loads and loads <= unlike.keys():
-        said = [f"{name} ({why})" for name, why in unlike.items() if name in loads]
+        said = [f"{name} (then and now: {why})" for name, why in unlike.items() if name in loads]
         return f"the load is another one than then: {some(said, _SAID)}"
     if study.stages or then.stages:
         return ""
@@ -151,14 +151,21 @@ def _treatments(study: Study) -> set[tuple[str, Treatment]]:
     return {(load.name, each) for load in study.judged for each in study.treatments(load.name)}
 
 
-def _not_compared(latter: Results, files: dict[str, Path | None], why: str) -> None:
-    """In every file that was asked for."""
+def _not_compared(
+    latter: Results, files: dict[str, Path | None], why: str, advice: str = ""
+) -> None:
+    """In every file that was asked for; with ``advice`` it is a mistake."""
     if Output.pending is not None:
         Output.pending["against"] = None
     if path := files["--junit"]:
-        write(path, skipped(latter.study.name, why).encode(), option="--junit")
+        said = not_compared(
+            latter.study.name, why, pretended=latter.pretended, mistaken=bool(advice)
+        )
+        write(path, said.encode("utf-8", "backslashreplace"), option="--junit")
     if path := files["--markdown"]:
-        write(path, f"Not compared: {visible(why)}.\n".encode(), option="--markdown")
+        head = f"> **{PRETENDED}**\n\n" if latter.pretended else ""
+        lines = f"{head}Not compared: {visible(why)}.\n\n{visible(advice)}"
+        write(path, f"{lines.rstrip()}\n".encode("utf-8", "backslashreplace"), option="--markdown")
 
 
 def _in_turn(

@@ -48,7 +48,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
       iotrial find --setting queue.scheduler=bfq --kernel '6.1*'
       iotrial find --study nightly --since 2026-11-01
     """
-    from iotrial_store.asked import ResultCondition, day, results, unknown
+    from iotrial_store.asked import ResultCondition, day, never, results, unknown
 
     asked = ResultCondition(words, study, machine, kernel, setting, metric, tag, since, until)
     with store_at(url) as store:
@@ -57,7 +57,7 @@ def command(  # noqa: PLR0913, PLR0917 (click's parameters)
             "study": study, "machine": machine, "kernel": kernel, "metric": metric, "tag": tag,
             "setting": setting and setting.partition("=")[0],
         }  # fmt: skip
-        missing = [] if found else unknown(store, names)
+        missing = [] if found else [*unknown(store, names), *never(store, setting or "")]
     output.document({"results": found})
     table = TextTable("result", "study", "began", "machines", "trials", "tags", "answer")
     for row in found:

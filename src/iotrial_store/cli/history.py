@@ -10,6 +10,7 @@ import click
 
 from iotrial.cli.output import Output, can_move, common
 from iotrial.report.layout import TextTable
+from iotrial.report.words import some
 from iotrial.units import format_change, format_value, parse_fraction, parse_seconds
 from iotrial_store.cli import store_at, store_option
 
@@ -154,8 +155,11 @@ def _said(found: tuple[StoreHistory, ...]) -> str:
     more = f"; in {perhaps} something may have changed" if perhaps else ""
     from iotrial.stats.changes import FEWEST
 
-    few = sum(each.history.sd is None for each in found)
-    short = f" {few} of them cannot tell: fewer than {FEWEST} results folders count." if few else ""
+    few = [each for each in found if each.history.sd is None]
+    have = {each.series.study: each.history.used for each in few}
+    named = some([f"{name} has {used}" for name, used in have.items()], _SHOWN)
+    short = f" {len(few)} of them cannot tell yet: {FEWEST} results folders are needed ({named})."
+    short = short if few else ""
     return f"{len(found)} series, {changed} changed{more}.{short}"
 
 

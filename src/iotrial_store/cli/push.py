@@ -100,9 +100,10 @@ def command(
         said.append(f"{len(pretended)} of them pretended")
     output.answer(f"{', '.join(said)}; store {store.url}")
     for folder, error in wrong.items():
-        output.notice(f"not added: {folder}: {error.message}")
-    for folder, error in [*wrong.items()][:1]:
-        output.notice(_advice(folder) or error.advice)
+        named = "" if str(folder) in error.message else f"{folder}: "
+        output.notice(f"not added: {named}{error.message}")
+    for advice in dict.fromkeys(_advice(name) or error.advice for name, error in wrong.items()):
+        output.notice(advice)
     return max((error.exit_code for error in wrong.values()), default=0)
 
 
