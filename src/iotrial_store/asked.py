@@ -96,7 +96,7 @@ def _conditions(asked: ResultCondition) -> Iterator[tuple[object, ...]]:
 
 _NAMES = {
     "study": "SELECT DISTINCT study FROM results",
-    "machine": "SELECT DISTINCT host FROM machines",
+    "machine": "SELECT host FROM machines UNION SELECT machine FROM machines",
     "kernel": "SELECT DISTINCT kernel FROM machines",
     "setting": "SELECT DISTINCT tunable FROM settings",
     "metric": "SELECT DISTINCT metric FROM points",

@@ -385,6 +385,11 @@ def test_what_is_not_there_is_told_with_what_is_nearest(
     code, told = verb("history", "qqqqq", "--store", url, "--json")
     assert code == 2
     assert "no study qqqqq" in json.loads(told)["error"]["message"]
+    machine = json.loads(
+        verb("sql", "SELECT machine FROM machines", "--store", url, "--as", "json")[1]
+    )[0]["machine"]
+    told = verb("find", "--machine", machine, "--tag", "sprung", "--store", url)[1]
+    assert "no machine" not in " ".join(told.split()), "a digest names one, too"
     code, told = verb("find", "--setting", "queue.scheduler=bfk", "--store", url)
     assert (code, "queue.scheduler was never bfk; it was" in " ".join(told.split())) == (1, True)
     code, told = verb("pull", "sprung", "--store", url, "--json")
@@ -899,6 +904,20 @@ def test_what_cannot_be_compared_or_written_is_said_before_hours_of_measuring(
     code, said = verb(*words, "--json")
     assert code in {0, 1}, said
     assert len(json.loads(said)["against"]["findings"]) == 2
+
+
+def test_pretended_results_are_compared_with_no_measured_ones(tmp_path: Path, verb: Verb) -> None:
+    base, url = first(tmp_path, "real"), f"file:{tmp_path}/store"
+    plan = base / "plan.jsonl"
+    text = plan.read_text()
+    plan.write_text(text.replace('"pretended":true', '"pretended":false'))
+    assert plan.read_text() != text
+    code, said = verb("push", str(base), "--store", url)
+    assert (code, "of them pretended" in said) == (0, False)
+    words = ["run", str(tmp_path / "real.toml"), "--pretend", "--out", str(tmp_path / "new")]
+    code, said = verb(*words, "--against", "last", "--store", url)
+    assert code == 0
+    assert "not compared: the store has no results of real" in " ".join(said.split())
 
 
 def test_sessions_that_are_exactly_alike_are_said_to_give_no_interval(

@@ -130,10 +130,12 @@ def regress(  # noqa: PLR0913 (keywords)
 
 def _method(first: Results, findings: Sequence[Finding], between: float, *, paired: bool) -> str:
     alone = ""
-    without = [each.compared for each in findings if each.low is None]
-    if any(each and each.sessions == (1, 1) for each in without):
+    without = [each for each in findings if each.low is None]
+    if any(each.compared and each.compared.sessions == (1, 1) for each in without):
         alone = " A single session without a given variation has no interval."
-    elif without:
+    elif paired and any(each.n == 1 for each in without):
+        alone = " A single pair has no interval."
+    elif without and not between:
         alone = (
             " Sessions that are exactly alike, such as pretended ones, show no variation, and give"
             " no interval."

@@ -156,7 +156,9 @@ def _said(found: tuple[StoreHistory, ...]) -> str:
     from iotrial.stats.changes import FEWEST
 
     few = [each for each in found if each.history.sd is None]
-    have = {each.series.study: each.history.used for each in few}
+    have: dict[str, int] = {}
+    for each in few:
+        have[each.series.study] = max(each.history.used, have.get(each.series.study, 0))
     named = some([f"{name} has {used}" for name, used in have.items()], _SHOWN)
     short = f" {len(few)} of them cannot tell yet: {FEWEST} results folders are needed ({named})."
     short = short if few else ""
