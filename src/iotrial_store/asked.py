@@ -116,10 +116,15 @@ def unknown(store: ResultStore, names: Mapping[str, str | None]) -> list[str]:
         known = sorted(str(row[0]) for row in store.query(_NAMES[kind]).rows if row[0])
         if name not in known:
             near = [each for each in known if each.endswith(f".{name}")]
-            near = near or get_close_matches(name, known, n=1, cutoff=0.5)
+            near = near or nearest(name, known)
             meant = f"; did you mean {near[0]}?" if near else f"; it has {some(known, _FEW)}"
             found.append(f"the store has no {kind} {name}{meant if known else ''}")
     return found
+
+
+def nearest(name: str, known: Sequence[str]) -> list[str]:
+    """The one of these that is most like it, if any is."""
+    return get_close_matches(name, known, n=1, cutoff=0.5)
 
 
 def never(store: ResultStore, setting: str) -> list[str]:

@@ -6,17 +6,20 @@ import csv
 import datetime as dt
 import io
 import json
+import multiprocessing
 import os
 import pty
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -31,8 +34,9 @@ from iotrial.judgement import judge
 from iotrial.report.document import document
 from iotrial.store import open_results
 from iotrial_store import parquet, schema
-from iotrial_store.content import content_of
+from iotrial_store.content import StoreContent, content_of
 from iotrial_store.errors import StoreError
+from iotrial_store.folders import MANY, FolderProblem, contents_of
 from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
@@ -359,6 +363,123 @@ def test_a_folder_that_cannot_be_read_keeps_no_other_out(
         assert capsys.readouterr().out.startswith(counted)
     assert status(["push", str(tmp_path / "nope"), "--store", url, "--json"]) == 2
     assert list(json.loads(capsys.readouterr().out)["wrong"]) == [str(tmp_path / "nope")]
+
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to become a user without rights")
+
+
+def pushed_by_nobody(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    return subprocess.run(
+        [*user, sys.executable, "-c", PUSH, "push", *words],
+        cwd=cwd,
+        env={**os.environ, "HOME": str(cwd)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@ROOT
+def test_a_folder_that_its_user_may_not_read_keeps_no_other_out(
+    folders: dict[str, Path],
+) -> None:
+    with TemporaryDirectory(dir="/tmp") as name:
+        top = Path(name)
+        top.chmod(0o777)
+        for folder, part in (("a", None), ("b", ""), ("c", "trials"), ("d", "plan.jsonl")):
+            shutil.copytree(folders["race"], top / folder)
+            for path in (top / folder, *(top / folder).rglob("*")):
+                path.chmod(0o755)
+            if part is not None:
+                (top / folder / part).chmod(0)
+        ended = pushed_by_nobody("a", "b", "c", "d", "--store", f"file:{top}/store", cwd=top)
+        assert ended.returncode == 2, ended.stderr
+        assert ended.stdout.startswith("1 added"), ended.stderr
+        for part in ("b/plan.jsonl", "c/trials", "d/plan.jsonl"):
+            assert f"not added: {part}: Permission denied" in ended.stderr
+        assert ended.stderr.count("who may read all of the folder") == 1
+        assert opened(f"file:{top}/store").query("SELECT count(*) FROM results").rows == [(1,)]
+
+
+@ROOT
+def test_who_may_not_write_a_store_is_told_whose_it_is(folders: dict[str, Path]) -> None:
+    with TemporaryDirectory(dir="/tmp") as name:
+        top = Path(name)
+        top.chmod(0o755)
+        url = f"file:{top}/store"
+        for folder in ("race", "hosts"):
+            shutil.copytree(folders[folder], top / folder)
+        assert status(["push", str(top / "race"), "--store", url, "--quiet"]) == 0
+        for path in top.rglob("*"):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        ended = pushed_by_nobody("hosts", "--store", url, cwd=top)
+        assert ended.returncode == 6, ended.stderr
+        assert "It is of root: ask for the right to write." in ended.stderr
+        assert opened(url).query("SELECT count(*) FROM results").rows == [(1,)]
+
+
+# -- by several processes --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def many(folders: dict[str, Path], tmp_path: Path) -> list[Path]:
+    """As many folders as are read by several processes, each another's results."""
+    made = []
+    for number in range(2 * MANY):
+        made.append(tmp_path / f"results-{number}")
+        shutil.copytree(folders["race"], made[-1])
+        sessions = made[-1] / "sessions.jsonl"
+        first, *more = sessions.read_text().splitlines(keepends=True)
+        row = json.loads(first)
+        sessions.write_text("".join([json.dumps({**row, "token": f"{number}"}) + "\n", *more]))
+    return made
+
+
+def test_processes_read_folders_as_one_does(
+    many: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (many[3] / "plan.jsonl").write_text("{\n")
+    shutil.rmtree(many[-1])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    read = list(contents_of(many, ["kept"]))
+    assert not multiprocessing.active_children()
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
+    alone = list(contents_of(many, ["kept"]))
+    assert [folder for folder, _ in read] == many
+    for (folder, one), (_, other) in zip(read, alone, strict=True):
+        if folder in {many[3], many[-1]}:
+            assert isinstance(one, FolderProblem)
+            assert one == other
+        else:
+            assert isinstance(one, StoreContent)
+            assert isinstance(other, StoreContent)
+            assert (one.result, one.plain["points"]) == (other.result, other.plain["points"])
+    assert len({one.result for _, one in read if isinstance(one, StoreContent)}) == len(many) - 2
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one CPU: one process")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_no_process_outlives_a_push(many: list[Path], tmp_path: Path, number: int) -> None:
+    words = ["push", *map(str, many * 20), "--store", f"file:{tmp_path}/store"]
+    pushing = subprocess.Popen(
+        [sys.executable, "-c", PUSH, *words], stderr=subprocess.PIPE, text=True,
+        start_new_session=True,
+    )  # fmt: skip
+    beside = Path(f"/proc/{pushing.pid}/task/{pushing.pid}/children")
+    children: list[str] = []
+    while len(children) < 2 and pushing.poll() is None:
+        children = beside.read_text().split()
+        time.sleep(0.01)
+    assert len(children) >= 2, "several processes read them"
+    os.killpg(pushing.pid, number) if number == signal.SIGINT else pushing.kill()
+    _, said = pushing.communicate(timeout=60)
+    assert pushing.returncode == (130 if number == signal.SIGINT else -number)
+    assert "Traceback" not in said
+    until = time.monotonic() + 30
+    while any(Path(f"/proc/{child}").exists() for child in children):
+        assert time.monotonic() < until, "a process has outlived the push"
+        time.sleep(0.05)
 
 
 def test_pretended_results_are_marked(tmp_path: Path, verb: Verb) -> None:
@@ -759,7 +880,10 @@ def test_a_run_is_held_against_what_is_stored(  # noqa: PLR0915 (one story)
     assert "6.99" in markdown.read_text(), "what else differs is said"
     code, told = against(slower, "never")
     assert code == 2
-    assert "have the tag 'never'" in told["error"]["message"]
+    assert told["error"]["message"].endswith("have the tag 'never'")
+    code, told = against(slower, "lst")
+    assert code == 2
+    assert told["error"]["message"].endswith("have the tag 'lst'; did you mean last?")
     raced = tmp_path / "raced.toml"
     raced.write_text(
         (slower / "study.toml").read_text().replace("[design]", '[design]\nkind = "race"')

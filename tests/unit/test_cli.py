@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -550,6 +551,42 @@ def test_a_reader_that_goes_away_ends_a_verb_as_it_ends_other_tools(
     os.close(writable)
     assert done.returncode == 141
     assert done.stderr == b""
+
+
+INTERRUPTED = """
+import sys
+class Interruption:
+    def find_spec(self, name, *_):
+        if name == "iotrial.cli.main":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interruption())
+from iotrial.cli import entry
+entry()
+"""
+
+
+def test_an_interruption_while_modules_are_loaded_ends_in_words() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (130, "\niotrial: interrupted\n")
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"][
+        "scripts"
+    ]
+    assert scripts == {"iotrial": "iotrial.cli:entry"}
+
+
+def test_options_of_a_comparison_without_one_are_told_with_what_to_add(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more, named in (
+        (("--junit", "x.xml"), "--junit needs"),
+        (("--junit", "x.xml", "--store", "s"), "--store, --junit need"),
+    ):
+        assert status(["run", "study.toml", "--pretend", *more]) == 2
+        said = capsys.readouterr().err
+        assert f"{named} --against" in said
+        assert "Add --against last, best or a tag" in said
 
 
 def test_a_trial_of_what_is_kept_is_refused_on_a_machine_that_ends_with_the_command(

@@ -200,8 +200,8 @@ Example
   iotrial --version                   the version
 
 Exit codes: 0 success, 1 negative result, 2 error in usage or study, 3 refused
-for safety, 4 settings not restored, 5 trials failed, 6 host unreachable,
-75 locked, 130 interrupted.
+for safety, 4 settings not restored, 5 trials failed, 6 host or store
+unreachable, 75 locked, 130 interrupted.
 """
 
 

@@ -292,9 +292,14 @@ def _against(
     """What is asked of a store, before hours of measuring.  Raises UsageError, and StoreError for
     a store that does not answer."""
     if which is None:
-        if any(options.values()):
-            names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
-            raise click.UsageError(f"{names} are options of --against")
+        if given := [name for name, value in options.items() if value]:
+            names = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            needs = "needs" if len(given) == 1 else "need"
+            raise UsageError(
+                f"{names} {needs} --against",
+                advice="Add --against last, best or a tag; iotrial compare has --junit for results"
+                " that are there.",
+            )
         return None
     if not alone:
         raise click.UsageError("--against is for a study as it is, not for --aa or an extension")

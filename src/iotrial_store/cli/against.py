@@ -29,6 +29,7 @@ from iotrial.store import written_study
 from iotrial.units import format_wait
 from iotrial_store import in_turn
 from iotrial_store.against import PARTS, TAG_ADVICE, StoreResults, machines_of, stored_results
+from iotrial_store.asked import nearest
 from iotrial_store.cli import store_at
 
 _TIMES = 4
@@ -46,9 +47,13 @@ def check(url: str | None, which: str) -> None:
     """Before hours of measuring.  Raises ExtraMissing and StoreError for a store that cannot be
     asked, UsageError for a tag that it does not have."""
     with store_at(url) as store:
-        tagged = store.query("SELECT 1 FROM tags WHERE tag = ? LIMIT 1", (which,)).rows
-        if which not in PARTS and not tagged:
-            raise UsageError(f"no results in the store have the tag {which!r}", advice=TAG_ADVICE)
+        tags = [str(row[0]) for row in store.query("SELECT DISTINCT tag FROM tags").rows]
+        if which not in (*PARTS, *tags):
+            near = nearest(which, (*PARTS, *tags))
+            meant = f"; did you mean {near[0]}?" if near else ""
+            raise UsageError(
+                f"no results in the store have the tag {which!r}{meant}", advice=TAG_ADVICE
+            )
 
 
 def shortened(output: Output, study: Study, asked: ComparisonRequest, *, pretend: bool) -> Study:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from iotrial.cli.output import Output, common
-from iotrial.errors import IotrialError, UsageError
+from iotrial.errors import UsageError
 from iotrial.report.words import count
 from iotrial_store.cli import store_at, store_option
 
+if TYPE_CHECKING:
+    from iotrial_store.content import StoreContent
+    from iotrial_store.folders import FolderProblem
+
 
 @click.command()
-@click.argument("folders", nargs=-1, type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path, readable=False))
 @store_option
 @click.option("--tag", "tags", multiple=True, metavar="NAME", help="A name for these results.")
 @click.option(
@@ -45,22 +51,20 @@ def command(
       iotrial push --migrate
     """
     from iotrial_store import schema
-    from iotrial_store.content import StoreContent, content_of
+    from iotrial_store.folders import FolderProblem, contents_of
     from iotrial_store.model import PushCounts
 
     if not folders and not migrate:
         raise UsageError("name results folders", advice="For example: iotrial push results/*")
     _check_tags(tags)
 
-    wrong: dict[Path, IotrialError] = {}
+    wrong: dict[Path, FolderProblem] = {}
     pretended: list[Path] = []
 
     def contents() -> Iterator[StoreContent]:
-        for number, folder in enumerate(folders, 1):
-            try:
-                content = content_of(folder, tags)
-            except IotrialError as error:
-                wrong[folder] = error
+        for number, (folder, content) in enumerate(contents_of(folders, tags), 1):
+            if isinstance(content, FolderProblem):
+                wrong[folder] = content
                 continue
             told = count(len(content.trials), "trial")
             if content.pretended:
@@ -84,7 +88,7 @@ def command(
     output.document({
         **document, "added": counts.added, "replaced": counts.replaced, "same": counts.same,
         "pretended": list(map(str, pretended)),
-        "wrong": {str(folder): str(error) for folder, error in wrong.items()},
+        "wrong": {str(folder): str(problem) for folder, problem in wrong.items()},
     })  # fmt: skip
     said += [
         f"{number} {word}"
@@ -99,12 +103,7 @@ def command(
     if pretended:
         said.append(f"{len(pretended)} of them pretended")
     output.answer(f"{', '.join(said)}; store {store.url}")
-    for folder, error in wrong.items():
-        named = "" if str(folder) in error.message else f"{folder}: "
-        output.notice(f"not added: {named}{error.message}")
-    for advice in dict.fromkeys(_advice(name) or error.advice for name, error in wrong.items()):
-        output.notice(advice)
-    return max((error.exit_code for error in wrong.values()), default=0)
+    return _told(output, wrong)
 
 
 def _check_tags(tags: tuple[str, ...]) -> None:
@@ -119,9 +118,21 @@ def _check_tags(tags: tuple[str, ...]) -> None:
         )
 
 
-def _advice(folder: Path) -> str:
-    """Where the results are in folders below this one."""
-    below = [each.parent for each in sorted(folder.glob("*/plan.jsonl"))]
-    if not below or (folder / "plan.jsonl").exists():
-        return ""
-    return f"{folder} has {count(len(below), 'results folder')}: iotrial push {folder}/*"
+def _told(output: Output, wrong: Mapping[Path, FolderProblem]) -> int:
+    """Says which folders were not added, and why; the exit code."""
+    for folder, problem in wrong.items():
+        named = "" if str(folder) in problem.message else f"{folder}: "
+        output.notice(f"not added: {named}{problem.message}")
+    for advice in dict.fromkeys(_advice(folder, problem) for folder, problem in wrong.items()):
+        if advice:
+            output.notice(advice)
+    return max((problem.exit_code for problem in wrong.values()), default=0)
+
+
+def _advice(folder: Path, problem: FolderProblem) -> str:
+    """What to do about it, such as where the results are in folders below this one."""
+    with suppress(PermissionError):
+        below = [each.parent for each in sorted(folder.glob("*/plan.jsonl"))]
+        if below and not (folder / "plan.jsonl").exists():
+            return f"{folder} has {count(len(below), 'results folder')}: iotrial push {folder}/*"
+    return problem.advice
