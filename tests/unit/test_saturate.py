@@ -371,3 +371,10 @@ def test_a_bound_without_a_unit_is_refused(bound: str, capsys: pytest.CaptureFix
     """It would be seconds, and so no bound."""
     assert status(["saturate", "loop", "--p99", bound, "--pretend"]) == 2
     assert f"has no unit; for example {bound.strip()}ms" in capsys.readouterr().err
+
+
+def test_a_disk_that_is_not_there_is_told_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status(["saturate", "/dev/nope", "--pretend"]) == 3
+    said = capsys.readouterr().err
+    assert said.startswith("iotrial: /dev/nope does not exist\n"), said
+    assert "Check the cabling and the name" in said
