@@ -35,8 +35,8 @@ from _store_stream import IN_RESULT, METRICS, STUDIES, stream
 
 from iotrial_store.asked import ResultCondition, results, studies
 from iotrial_store.content import StoreContent, content_of
-from iotrial_store.folders import contents_of
 from iotrial_store.opened import opened
+from iotrial_store.reading import contents_of
 
 RATE, FOLDERS, SECONDS, MEMORY = 20_000, 1000, 2.0, 1024
 TIMES = 3

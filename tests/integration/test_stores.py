@@ -36,10 +36,10 @@ from iotrial.store import open_results
 from iotrial_store import parquet, schema
 from iotrial_store.content import StoreContent, content_of
 from iotrial_store.errors import StoreError
-from iotrial_store.folders import MANY, FolderProblem, contents_of
 from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
+from iotrial_store.reading import MANY, FolderProblem, contents_of
 from iotrial_store.site import store_site
 from nightly import BEGAN, DAY, STUDY, PlantedChange, first, nights
 from old_results import DATA, unpacked

@@ -16,7 +16,7 @@ from iotrial_store.cli import store_at, store_option
 
 if TYPE_CHECKING:
     from iotrial_store.content import StoreContent
-    from iotrial_store.folders import FolderProblem
+    from iotrial_store.reading import FolderProblem
 
 
 @click.command()
@@ -51,8 +51,8 @@ def command(
       iotrial push --migrate
     """
     from iotrial_store import schema
-    from iotrial_store.folders import FolderProblem, contents_of
     from iotrial_store.model import PushCounts
+    from iotrial_store.reading import FolderProblem, contents_of
 
     if not folders and not migrate:
         raise UsageError("name results folders", advice="For example: iotrial push results/*")
