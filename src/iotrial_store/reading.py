@@ -10,13 +10,15 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 from iotrial.errors import FormatError, IotrialError
 from iotrial_store.content import StoreContent, content_of
+from iotrial_store.errors import StoreError
 
 MANY = 16
 """Folders for which processes are started."""
@@ -37,36 +39,61 @@ class FolderProblem:
         return f"{self.message}\n  {self.advice}" if self.advice else self.message
 
 
-def contents_of(
-    folders: Sequence[Path], tags: Sequence[str] = ()
-) -> Iterator[tuple[Path, StoreContent | FolderProblem]]:
-    """What each holds, in their order."""
+FolderContents = Iterator[tuple[Path, StoreContent | FolderProblem]]
+
+
+@contextmanager
+def contents_of(folders: Sequence[Path], tags: Sequence[str] = ()) -> Iterator[FolderContents]:
+    """What each holds, in their order.
+
+    To be entered before a store is opened, which starts threads: a process that is forked has
+    their locks without them, so that where there are any this process reads alone.
+    """
     processes = min(len(os.sched_getaffinity(0)), len(folders))
     if len(folders) < MANY or processes == 1:
-        for folder in folders:
-            yield folder, _read(folder, tags)
+        yield ((folder, _read(folder, tags)) for folder in folders)
         return
-    yield folders[0], _read(folders[0], tags)  # loads here what every process needs
+    first = _read(folders[0], tags)  # loads here what every process needs
+    if sum(1 for _ in Path("/proc/self/task").iterdir()) > 1:
+        yield chain([(folders[0], first)], ((each, _read(each, tags)) for each in folders[1:]))
+        return
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_begin)
     try:
         left = iter(folders[1:])
-        asked: deque[tuple[Path, Future[StoreContent | FolderProblem]]] = deque()
-        while True:
-            for folder in islice(left, processes * _AHEAD - len(asked)):
-                asked.append((folder, pool.submit(_read, folder, tags)))
-            if not asked:
-                return
-            folder, reading = asked.popleft()
-            yield folder, reading.result()
+        begun = [
+            (each, pool.submit(_read, each, tags)) for each in islice(left, _AHEAD * processes)
+        ]
+        yield chain([(folders[0], first)], _ahead(pool, deque(begun), left, tags))
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _ahead(
+    pool: Executor,
+    begun: deque[tuple[Path, Future[StoreContent | FolderProblem]]],
+    left: Iterator[Path],
+    tags: Sequence[str],
+) -> FolderContents:
+    """Another folder is begun for each that is taken.  Raises StoreError where a process that
+    reads is killed."""
+    try:
+        while begun:
+            folder, reading = begun.popleft()
+            content = reading.result()
+            for each in islice(left, 1):
+                begun.append((each, pool.submit(_read, each, tags)))
+            yield folder, content
+    except BrokenExecutor as error:
+        raise StoreError(
+            f"a process that reads results folders was killed, at {folder} or one after it",
+            advice="Free memory, then push the same again; nothing is added twice.",
+        ) from error
 
 
 def _begin() -> None:
     """Ctrl-C is the business of the process that pushes, and none outlives it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()  # what was imported stays, and results are without rings: a quarter of the time
-    gc.set_threshold(50_000, 20, 20)
     parent = multiprocessing.parent_process()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
@@ -85,5 +112,5 @@ def _read(folder: Path, tags: Sequence[str]) -> StoreContent | FolderProblem:
         return FolderProblem(error.message, _READ if right else error.advice, error.exit_code)
     except OSError as error:
         right = isinstance(error, PermissionError)
-        message = f"{error.filename or folder}: {error.strerror}"
+        message = f"{error.filename or folder}: {error.strerror or error}"
         return FolderProblem(message, _READ if right else "", FormatError.exit_code)

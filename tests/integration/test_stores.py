@@ -6,7 +6,6 @@ import csv
 import datetime as dt
 import io
 import json
-import multiprocessing
 import os
 import pty
 import random
@@ -17,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,12 +33,12 @@ from iotrial.judgement import judge
 from iotrial.report.document import document
 from iotrial.store import open_results
 from iotrial_store import parquet, schema
-from iotrial_store.content import StoreContent, content_of
+from iotrial_store.content import content_of
 from iotrial_store.errors import StoreError
 from iotrial_store.history import histories, noise_of, series_of
 from iotrial_store.model import PushCounts, ResultStore
 from iotrial_store.opened import opened
-from iotrial_store.reading import MANY, FolderProblem, contents_of
+from iotrial_store.reading import MANY
 from iotrial_store.site import store_site
 from nightly import BEGAN, DAY, STUDY, PlantedChange, first, nights
 from old_results import DATA, unpacked
@@ -436,31 +435,54 @@ def many(folders: dict[str, Path], tmp_path: Path) -> list[Path]:
     return made
 
 
-def test_processes_read_folders_as_one_does(
-    many: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+SEVERAL = pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one CPU: one process")
+
+
+@SEVERAL
+def test_processes_read_folders_as_one_does(url: str, many: list[Path], tmp_path: Path) -> None:
     (many[3] / "plan.jsonl").write_text("{\n")
     shutil.rmtree(many[-1])
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    read = list(contents_of(many, ["kept"]))
-    assert not multiprocessing.active_children()
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0})
-    alone = list(contents_of(many, ["kept"]))
-    assert [folder for folder, _ in read] == many
-    for (folder, one), (_, other) in zip(read, alone, strict=True):
-        if folder in {many[3], many[-1]}:
-            assert isinstance(one, FolderProblem)
-            assert one == other
-        else:
-            assert isinstance(one, StoreContent)
-            assert isinstance(other, StoreContent)
-            assert (one.result, one.plain["points"]) == (other.result, other.plain["points"])
-    assert len({one.result for _, one in read if isinstance(one, StoreContent)}) == len(many) - 2
+    said = []
+    one = f"{min(os.sched_getaffinity(0))}"
+    for store, before in ((url, ()), (f"file:{tmp_path}/alone", ("taskset", "-c", one))):
+        words = [*before, sys.executable, "-c", PUSH, "push", "--json", "--store", store]
+        done = subprocess.run(
+            [*words, *map(str, many)], capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 2, done.stderr
+        told = json.loads(done.stdout)
+        assert (told.pop("store"), told["added"]) == (store, len(many) - 2)
+        assert list(told["wrong"]) == [str(many[3]), str(many[-1])]
+        points = (
+            "SELECT result, workload, treatment, metric, n, mean FROM points ORDER BY 1, 2, 3, 4"
+        )
+        with closing(opened(store)) as asked:
+            rows = asked.query(points).rows
+        assert len({row[0] for row in rows}) == len(many) - 2
+        said.append((told, rows))
+    assert said[0] == said[1]
 
 
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) == 1, reason="one CPU: one process")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_no_process_outlives_a_push(many: list[Path], tmp_path: Path, number: int) -> None:
+def alive(pid: str) -> bool:
+    """A zombie is not: who reaps orphans may be slow."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@SEVERAL
+@pytest.mark.parametrize(
+    ("who", "number", "code"),
+    [
+        ("all", signal.SIGINT, 130),
+        ("push", signal.SIGKILL, -signal.SIGKILL),
+        ("child", signal.SIGKILL, 6),
+    ],
+)
+def test_no_process_outlives_a_push(
+    many: list[Path], tmp_path: Path, who: str, number: int, code: int
+) -> None:
     words = ["push", *map(str, many * 20), "--store", f"file:{tmp_path}/store"]
     pushing = subprocess.Popen(
         [sys.executable, "-c", PUSH, *words], stderr=subprocess.PIPE, text=True,
@@ -472,12 +494,16 @@ def test_no_process_outlives_a_push(many: list[Path], tmp_path: Path, number: in
         children = beside.read_text().split()
         time.sleep(0.01)
     assert len(children) >= 2, "several processes read them"
-    os.killpg(pushing.pid, number) if number == signal.SIGINT else pushing.kill()
+    if who == "all":
+        os.killpg(pushing.pid, number)
+    else:
+        os.kill(pushing.pid if who == "push" else int(children[0]), number)
     _, said = pushing.communicate(timeout=60)
-    assert pushing.returncode == (130 if number == signal.SIGINT else -number)
+    assert pushing.returncode == code, said
     assert "Traceback" not in said
+    assert ("Free memory, then push the same again" in said) == (who == "child")
     until = time.monotonic() + 30
-    while any(Path(f"/proc/{child}").exists() for child in children):
+    while any(map(alive, children)):
         assert time.monotonic() < until, "a process has outlived the push"
         time.sleep(0.05)
 

@@ -16,7 +16,7 @@ from iotrial_store.cli import store_at, store_option
 
 if TYPE_CHECKING:
     from iotrial_store.content import StoreContent
-    from iotrial_store.reading import FolderProblem
+    from iotrial_store.reading import FolderContents, FolderProblem
 
 
 @click.command()
@@ -61,8 +61,8 @@ def command(
     wrong: dict[Path, FolderProblem] = {}
     pretended: list[Path] = []
 
-    def contents() -> Iterator[StoreContent]:
-        for number, (folder, content) in enumerate(contents_of(folders, tags), 1):
+    def contents(read: FolderContents) -> Iterator[StoreContent]:
+        for number, (folder, content) in enumerate(read, 1):
             if isinstance(content, FolderProblem):
                 wrong[folder] = content
                 continue
@@ -74,7 +74,7 @@ def command(
             yield content
 
     said = []
-    with store_at(url) as store:
+    with contents_of(folders, tags) as read, store_at(url) as store:
         document: dict[str, object] = {"store": store.url}
         if migrate:
             former = store.migrate()
@@ -84,7 +84,7 @@ def command(
                 if former == schema.VERSION
                 else f"migrated from version {former} of the schema to {schema.VERSION}"
             )
-        counts = store.push(contents()) if folders else PushCounts()
+        counts = store.push(contents(read)) if folders else PushCounts()
     output.document({
         **document, "added": counts.added, "replaced": counts.replaced, "same": counts.same,
         "pretended": list(map(str, pretended)),
@@ -131,7 +131,7 @@ def _told(output: Output, wrong: Mapping[Path, FolderProblem]) -> int:
 
 def _advice(folder: Path, problem: FolderProblem) -> str:
     """What to do about it, such as where the results are in folders below this one."""
-    with suppress(PermissionError):
+    with suppress(OSError):
         below = [each.parent for each in sorted(folder.glob("*/plan.jsonl"))]
         if below and not (folder / "plan.jsonl").exists():
             return f"{folder} has {count(len(below), 'results folder')}: iotrial push {folder}/*"
