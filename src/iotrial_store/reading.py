@@ -60,12 +60,24 @@ def contents_of(folders: Sequence[Path], tags: Sequence[str] = ()) -> Iterator[F
     pool = ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), initializer=_begin)
     try:
         left = iter(folders[1:])
-        begun = [
-            (each, pool.submit(_read, each, tags)) for each in islice(left, _AHEAD * processes)
-        ]
+        with _ctrl_c_waits():  # processes are forked by the first submit
+            begun = [
+                (each, pool.submit(_read, each, tags)) for each in islice(left, _AHEAD * processes)
+            ]
         yield chain([(folders[0], first)], _ahead(pool, deque(begun), left, tags))
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _ctrl_c_waits() -> Iterator[None]:
+    """Ctrl-C comes at the end of it here, and never in processes forked in it: its exception is
+    swallowed by what Python calls after a fork."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _ahead(
@@ -91,8 +103,7 @@ def _ahead(
 
 
 def _begin() -> None:
-    """Ctrl-C is the business of the process that pushes, and none outlives it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """No process outlives the one that pushes, which alone is told of Ctrl-C."""
     gc.freeze()  # what was imported stays, and results are without rings: a quarter of the time
     parent = multiprocessing.parent_process()
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()

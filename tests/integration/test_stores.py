@@ -508,6 +508,23 @@ def test_no_process_outlives_a_push(
         time.sleep(0.05)
 
 
+@SEVERAL
+@pytest.mark.parametrize("side", ["after_in_parent", "after_in_child"])
+def test_ctrl_c_while_processes_are_started_ends_a_push(
+    many: list[Path], tmp_path: Path, side: str
+) -> None:
+    """What Python calls after a fork swallows the exception of Ctrl-C, or a child prints it."""
+    at_once = f"import os; os.register_at_fork({side}=lambda: os.killpg(0, {signal.SIGINT:d})); "
+    words = ["push", *map(str, many), "--store", f"file:{tmp_path}/store"]
+    done = subprocess.run(
+        [sys.executable, "-c", at_once + PUSH, *words], capture_output=True, text=True,
+        start_new_session=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 130, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "KeyboardInterrupt" not in done.stderr
+
+
 def test_pretended_results_are_marked(tmp_path: Path, verb: Verb) -> None:
     url = f"file:{tmp_path}/store"
     code, said = verb("push", str(first(tmp_path, "marked")), "--store", url)
