@@ -72,7 +72,7 @@ _TYPES = {
     "bytes": pa.binary(),
 }
 _TABLES = schema.VIEWS
-_NOT_OURS = ("plan.jsonl", "measurements.jsonl")
+_NOT_OURS = ("plan.jsonl", "measurements.jsonl", "*/plan.jsonl")
 _NAME = re.compile(r"[0-9a-f]+-[0-9a-f]+(/[a-z]+(\.\d+)?\.parquet)?")
 """Of a part or, among those that are old, of a file in one: nothing that leads out of the store."""
 
@@ -100,15 +100,16 @@ class ParquetStore:
             return PushCounts(added, replaced, same)
 
     def _is_ours(self) -> None:
-        """Raises StoreError for a folder that has results, and no store."""
+        """Raises StoreError for a file, and for a folder that has results, and no store."""
         if self.folder.exists() and not self.folder.is_dir():
             raise self._none()
-        here = next((name for name in _NOT_OURS if (self.folder / name).exists()), "")
-        if here and not (self.folder / "parts").is_dir():
-            raise StoreError(
-                f"{self.url} is no store, and a folder of results: it has {here}",
-                advice="Name another folder with --store.",
-            )
+        if self._results() and not (self.folder / "parts").is_dir():
+            raise self._none()
+
+    def _results(self) -> str:
+        """A file of results in the folder, or in one of its folders; empty: there is none."""
+        found = (path for name in _NOT_OURS for path in self.folder.glob(name))
+        return next((path.relative_to(self.folder).as_posix() for path in found), "")
 
     def _push(self, batch: Sequence[StoreContent]) -> PushCounts:
         known = self._index()
@@ -343,6 +344,11 @@ class ParquetStore:
         if self.folder.exists() and not self.folder.is_dir():
             said = f"{self.url} is no store: it is a file"
             return StoreError(said, advice="Name a folder with --store.")
+        if here := self._results():
+            return StoreError(
+                f"{self.url} is no store, and a folder of results: it has {here}",
+                advice="Name another folder with --store.",
+            )
         why = f"it has no {INDEX}" if self.folder.exists() else "no such folder is there"
         return none_there(self.url, why)
 

@@ -594,6 +594,63 @@ def test_what_run_against_means_otherwise_is_no_tag(
         assert verb("push", str(folders["race"]), "--tag", word, "--store", url)[0] == code, word
 
 
+@pytest.mark.parametrize(
+    "tag", ["", " ", "a b", "a,b", "x\ny", "\x1b[31m", "\udcff", "--json", 65 * "x"]
+)
+def test_what_is_no_word_is_no_tag(tag: str, tmp_path: Path, verb: Verb) -> None:
+    code, said = verb(
+        "push", str(tmp_path), "--tag", tag, "--store", f"file:{tmp_path}/store", "--json"
+    )
+    assert code == 2
+    assert "cannot be a tag" in said
+    for good in ("v7", "feature/x", "1.0-rc", "é"):
+        assert "cannot be a tag" not in verb("push", str(tmp_path), "--tag", good, "--json")[1]
+
+
+def test_a_copy_that_lost_trials_replaces_nothing(
+    url: str, folders: dict[str, Path], tmp_path: Path, verb: Verb
+) -> None:
+    whole, half = folders["race"], tmp_path / "half"
+    assert verb("push", str(whole), "--store", url)[0] == 0
+    with closing(opened(url)) as asked:
+        before = asked.query("SELECT count(*) FROM trials").rows
+    shutil.copytree(whole, half)
+    shutil.rmtree(half / "trials")
+    code, said = verb("push", str(half), "--store", url, "--json")
+    assert code == 2
+    assert "it has 0 trials, and the store" in said
+    assert "push a whole copy" in said
+    with closing(opened(url)) as asked:
+        assert asked.query("SELECT count(*) FROM trials").rows == before
+
+
+def test_no_store_is_made_among_results(
+    folders: dict[str, Path], tmp_path: Path, verb: Verb
+) -> None:
+    shutil.copytree(folders["race"], tmp_path / "results/race")
+    url = f"file:{tmp_path}/results"
+    for words in (["list"], ["push", str(folders["race"])]):
+        code, said = verb(*words, "--store", url, "--json")
+        assert code == 6
+        assert "a folder of results: it has race/plan.jsonl" in said
+        assert "Name another folder" in said
+    assert [path.name for path in (tmp_path / "results").iterdir()] == ["race"]
+
+
+def test_an_answer_is_told_where_only_ascii_can_be_printed(
+    folders: dict[str, Path], tmp_path: Path
+) -> None:
+    url = f"file:{tmp_path}/store"
+    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for words in (["push", str(folders["race"]), "--tag", "é"], ["find"]):
+        done = subprocess.run(
+            [sys.executable, "-c", PUSH, *words, "--store", url], env=ascii_only,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert "\\xe9" in done.stdout
+
+
 def test_what_stands_where_a_store_is_looked_for_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
@@ -1065,6 +1122,11 @@ def test_what_cannot_be_compared_or_written_is_said_before_hours_of_measuring(
     told = capsys.readouterr().err
     assert "will not be compared with what is stored" in told
     assert told.index("will not be compared") < told.index("8/8"), told
+    # Which levels are "available" is known later: nothing is said of them.
+    study.write_text(STUDY.replace('["none", "mq-deadline"]', '"available"'))
+    assert status([*words[:4], str(tmp_path / "all"), *words[5:]]) in {0, 1}
+    assert "will not be compared" not in capsys.readouterr().err
+    study.write_text(STUDY.replace('bs = "4k"', 'bs = "8k"'))
     # Those of the load that is measured now are what it is compared with, where there are any.
     assert verb("push", str(new), "--store", url)[0] == 0
     shutil.rmtree(new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import functools
 import gc
+import io
 import os
 import sys
 import warnings
@@ -237,6 +238,9 @@ def main() -> None:
     if _THREADS not in os.environ:
         os.putenv(_THREADS, "1")  # os.environ, which loads get, stays as it was
     warnings.formatwarning = _warning
+    for stream in (sys.stdout, sys.stderr):  # an answer has characters that ASCII has not
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(status(sys.argv[1:]))
 
 

@@ -20,7 +20,7 @@ from iotrial.model.results import Results
 from iotrial.model.study import Study
 from iotrial.model.trial import Treatment
 from iotrial.plan.convert import BLOCKS
-from iotrial.plan.design import cells
+from iotrial.plan.design import cells, open_factors
 from iotrial.plan.in_blocks import has_fixed_blocks, in_blocks
 from iotrial.report.junit import not_compared
 from iotrial.report.words import PRETENDED, count, some, visible
@@ -146,8 +146,8 @@ def _incomparable(stored: StoreResults, study: Study) -> str:
     if loads and loads <= unlike.keys():
         said = [f"{name} (then and now: {why})" for name, why in unlike.items() if name in loads]
         return f"the load is another one than then: {some(said, _SAID)}"
-    if study.stages or then.stages:
-        return ""
+    if study.stages or then.stages or open_factors(study):
+        return ""  # which levels are "available" is known when the host was asked
     alike = (_treatments(then) & _treatments(study)) if loads else ()
     return "" if alike else "no workload and treatment is the same"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,13 +11,17 @@ from typing import TYPE_CHECKING
 import click
 
 from iotrial.cli.output import Output, common
-from iotrial.errors import UsageError
+from iotrial.errors import FormatError, UsageError
 from iotrial.report.words import count
 from iotrial_store.cli import store_at, store_option
+from iotrial_store.errors import StoreError
 
 if TYPE_CHECKING:
     from iotrial_store.content import StoreContent
+    from iotrial_store.model import ResultStore
     from iotrial_store.reading import FolderContents, FolderProblem
+
+_TAG = re.compile(r"[^\s,-][^\s,]{0,63}")
 
 
 @click.command()
@@ -66,6 +71,9 @@ def command(
             if isinstance(content, FolderProblem):
                 wrong[folder] = content
                 continue
+            if len(content.trials) < (before := there.get(content.result, 0)):
+                wrong[folder] = _fewer(len(content.trials), before)
+                continue
             told = count(len(content.trials), "trial")
             if content.pretended:
                 pretended.append(folder)
@@ -84,6 +92,7 @@ def command(
                 if former == schema.VERSION
                 else f"migrated from version {former} of the schema to {schema.VERSION}"
             )
+        there = _trials_of(store)
         counts = store.push(contents(read)) if folders else PushCounts()
     output.document({
         **document, "added": counts.added, "replaced": counts.replaced, "same": counts.same,
@@ -109,13 +118,36 @@ def command(
 def _check_tags(tags: tuple[str, ...]) -> None:
     from iotrial_store.against import PARTS
 
-    if bad := [tag for tag in tags if not tag.strip() or "," in tag]:
-        raise UsageError(f"{bad[0]!r} cannot be a tag", advice="Use a word, without a comma.")
+    if bad := [tag for tag in tags if not (_TAG.fullmatch(tag) and tag.isprintable())]:
+        raise UsageError(
+            f"{bad[0]!r} cannot be a tag",
+            advice="Use a word of at most 64 characters, without a comma and no option.",
+        )
     if bad := [tag for tag in tags if tag in PARTS]:
         raise UsageError(
             f"{bad[0]!r} cannot be a tag: run --against {bad[0]} means other results",
             advice="Use another word.",
         )
+
+
+def _trials_of(store: ResultStore) -> dict[str, int]:
+    """How many trials the store has of each results folder; where there is none yet, a push makes
+    it, and tells what else is wrong."""
+    with suppress(StoreError):
+        rows = store.query("SELECT result, trials FROM results").rows
+        return {str(result): int(str(trials)) for result, trials in rows}
+    return {}
+
+
+def _fewer(trials: int, before: int) -> FolderProblem:
+    """Of a folder that lost trials: a study that goes on never has fewer."""
+    from iotrial_store.reading import FolderProblem
+
+    return FolderProblem(
+        f"it has {count(trials, 'trial')}, and the store {before} of the same run",
+        "Files of it are gone: push a whole copy.  The store keeps what it has.",
+        FormatError.exit_code,
+    )
 
 
 def _told(output: Output, wrong: Mapping[Path, FolderProblem]) -> int:
