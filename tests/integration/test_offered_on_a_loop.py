@@ -93,7 +93,7 @@ def test_in_a_directory_the_clients_read_one_file_that_goes_with_the_study(
 directory = "{data}"
 [workloads.open]
 tool = "fio"
-offered = {{ rates = [50, 70], within = {{ p90 = "2s" }} }}
+offered = {{ rates = [50, 70], within = {{ p90 = "30s" }} }}
 options = {{ rw = "randread", bs = "4k", size = "8m", runtime = "3s" }}
 [factors.align]
 option = "bs"
