@@ -25,7 +25,7 @@ GROUPS = Path("/sys/fs/cgroup/blkio")
 LIMIT = "blkio.throttle.read_bps_device"
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 NONE = "0"
-Begin = Callable[[str], subprocess.Popen[bytes]]
+Begin = Callable[..., subprocess.Popen[bytes]]
 
 pytestmark = [
     pytest.mark.root,
@@ -54,10 +54,11 @@ def slow_program(loop_device: str, tmp_path: Path) -> Iterator[Begin]:
     do("mount", "-o", "ro", node, str(point))
     Path("/sys/block", loop_device, "queue/read_ahead_kb").write_text("0")
     group.mkdir()
-    (group / LIMIT).write_text(f"{Path('/sys/block', loop_device, 'dev').read_text().strip()} 2048")
+    numbers = Path("/sys/block", loop_device, "dev").read_text().strip()
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(token: str) -> subprocess.Popen[bytes]:
+    def start(token: str, speed: int = 2048) -> subprocess.Popen[bytes]:
+        (group / LIMIT).write_text(f"{numbers} {speed}")
         inside = f'echo $$ >{group}/cgroup.procs; exec "$@"'
         argv = ["sh", "-c", inside, "sh", str(point / "program"), "-c", "read nothing"]
         environment = {**os.environ, "IOTRIAL_LOAD": token}
@@ -82,7 +83,7 @@ def environment_end(pid: int) -> str:
 
 def test_a_restore_waits_for_it(slow_program: Begin) -> None:
     token = f"T{os.getpid()}"
-    process = slow_program(token)
+    process = slow_program(token, 1024)  # 4 s, of 10 that it waits
     assert loads(LocalHost(), token) == []
     done = end_loads(LocalHost(), token)
     assert done == [f"ended process {process.pid} of the load"]
