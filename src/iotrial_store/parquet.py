@@ -103,7 +103,7 @@ class ParquetStore:
         """Raises StoreError for a file, and for a folder that has results, and no store."""
         if self.folder.exists() and not self.folder.is_dir():
             raise self._none()
-        if self._results() and not (self.folder / "parts").is_dir():
+        if not (self.folder / "parts").is_dir() and self._results():
             raise self._none()
 
     def _results(self) -> str:

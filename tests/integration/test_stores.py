@@ -603,8 +603,12 @@ def test_what_is_no_word_is_no_tag(tag: str, tmp_path: Path, verb: Verb) -> None
     )
     assert code == 2
     assert "cannot be a tag" in said
-    for good in ("v7", "feature/x", "1.0-rc", "é"):
-        assert "cannot be a tag" not in verb("push", str(tmp_path), "--tag", good, "--json")[1]
+
+
+@pytest.mark.parametrize("tag", ["v7", "feature/x", "1.0-rc", "é", 64 * "x"])
+def test_a_word_is_a_tag(tag: str, url: str, folders: dict[str, Path], verb: Verb) -> None:
+    assert verb("push", str(folders["race"]), "--tag", tag, "--store", url)[0] == 0
+    assert verb("find", "--tag", tag, "--store", url)[0] == 0
 
 
 def test_a_copy_that_lost_trials_replaces_nothing(

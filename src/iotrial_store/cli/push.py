@@ -92,7 +92,7 @@ def command(
                 if former == schema.VERSION
                 else f"migrated from version {former} of the schema to {schema.VERSION}"
             )
-        there = _trials_of(store)
+        there = _trials_of(store) if folders else {}
         counts = store.push(contents(read)) if folders else PushCounts()
     output.document({
         **document, "added": counts.added, "replaced": counts.replaced, "same": counts.same,
