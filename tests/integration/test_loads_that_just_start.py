@@ -24,7 +24,7 @@ from iotrial.hosts.local import LocalHost
 GROUPS = Path("/sys/fs/cgroup/blkio")
 LIMIT = "blkio.throttle.read_bps_device"
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-NONE = "0"
+IN_THE_MIDDLE = ("program", "0")
 Begin = Callable[..., subprocess.Popen[bytes]]
 
 pytestmark = [
@@ -64,7 +64,8 @@ def slow_program(loop_device: str, tmp_path: Path) -> Iterator[Begin]:
         environment = {**os.environ, "IOTRIAL_LOAD": token}
         started.append(subprocess.Popen(argv, env=environment, stdin=subprocess.PIPE))
         deadline = time.monotonic() + 30
-        while environment_end(started[0].pid) != NONE:
+        # By name: the shell before it is in the middle of its own when Popen returns.
+        while name_and_environment_end(started[0].pid) != IN_THE_MIDDLE:
             assert time.monotonic() < deadline, "it was never seen in the middle"
             time.sleep(0.005)
         return started[0]
@@ -77,8 +78,9 @@ def slow_program(loop_device: str, tmp_path: Path) -> Iterator[Begin]:
     group.rmdir()
 
 
-def environment_end(pid: int) -> str:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()[48]
+def name_and_environment_end(pid: int) -> tuple[str, str]:
+    name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(") ")
+    return name, rest.split()[48]
 
 
 def test_a_restore_waits_for_it(slow_program: Begin) -> None:
