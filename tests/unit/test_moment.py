@@ -71,6 +71,12 @@ class Loads:
             time.sleep(0.01)
 
 
+def catches(pid: int, signum: int) -> bool:
+    """Whether a process has set a trap for a signal."""
+    caught = Path(f"/proc/{pid}/status").read_text().partition("SigCgt:")[2].split()[0]
+    return bool(int(caught, 16) >> signum - 1 & 1)
+
+
 @pytest.fixture
 def loads(tmp_path: Path) -> Iterator[Loads]:
     made = Loads(tmp_path)
@@ -155,6 +161,8 @@ def test_a_load_that_is_ended_before_its_moment_never_begins(loads: Loads) -> No
     calm = ("sh", "-c", f"trap : TERM\n{barrier.GATE.every}\nexit 0")
     process = loads.start({"a": READS_THE_TIME, "b": calm}, time.time() + FAR, ["b"])
     loads.until((loads.folder / "b" / "ready").exists)
+    # Before that it is ended by the signal, and nothing begins either; but nobody tells how.
+    loads.until(lambda: catches(process.pid, signal.SIGTERM))
     os.killpg(process.pid, signal.SIGTERM)
     assert process.wait(200) == 143
     with suppress(ProcessLookupError):
