@@ -89,7 +89,7 @@ def test_a_restore_waits_for_it(slow_program: Begin) -> None:
     assert loads(LocalHost(), token) == []
     done = end_loads(LocalHost(), token)
     assert done == [f"ended process {process.pid} of the load"]
-    assert process.wait(timeout=5) == -signal.SIGKILL
+    assert process.wait(timeout=30) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox"])
@@ -103,7 +103,7 @@ def test_a_guard_waits_for_it(slow_program: Begin, tmp_path: Path, shell: str) -
     words = ("busybox", *argv) if shell == "busybox" else (shell, *argv[1:])
     process = slow_program(token)
     subprocess.run(words, stdin=subprocess.DEVNULL, timeout=60, check=True, capture_output=True)
-    assert process.wait(timeout=5) == -signal.SIGKILL
+    assert process.wait(timeout=30) == -signal.SIGKILL
     report = (folder / f"{token}.restored").read_text()
     assert f"process: {process.pid} of the load" in report
     assert "owed" not in report

@@ -323,7 +323,7 @@ def test_the_token_never_reaches_the_results_folder(live: LiveStatus, tmp_path: 
 
 
 def wait_for_document(folder: Path) -> None:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not (folder / file.NAME).exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
