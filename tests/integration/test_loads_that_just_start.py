@@ -1,7 +1,8 @@
 """A process in the middle of an execve(2) has no environment that could be read, and so no mark of
 the load: neither a restore nor a guard may take that for nobody.
 
-Here the middle lasts: the program lies on a loop device that gives a page every two seconds.
+Here the middle lasts: the program lies on a loop device that gives a page every two seconds, or
+four.
 """
 
 from __future__ import annotations
